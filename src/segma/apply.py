@@ -1,0 +1,101 @@
+"""What a trained run is used for, from files and to files: classify and sample."""
+
+import difflib
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+
+from segma import draw, runs
+from segma.data.pictures import picture
+from segma.data.values import images_or_table
+from segma.errors import InputError
+from segma.model import Model, decode_rows, encode_rows
+
+
+def classify(run: runs.Run, files: list[Path]) -> list[dict]:
+    """The class and the posterior of each image file, or of each row of a table's .csv or .npy."""
+    model = runs.load_model(run)
+    if model.is_image:
+        names, x = [str(file) for file in files], np.stack([picture_as(file, run.shape) for file in files])
+    else:
+        names, x = table_rows(files, run.shape[0])
+    with torch.no_grad():
+        posterior = model.mixture.posterior(encode_rows(model, x)).cpu().numpy()
+    return [
+        {"file": name, "class": run.classes[p.argmax()], "posterior": dict(zip(run.classes, p.tolist(), strict=True))}
+        for name, p in zip(names, posterior, strict=True)
+    ]
+
+
+def picture_as(file: Path, shape: tuple[int, ...]) -> np.ndarray:
+    """An image file as a model of this shape takes it: the centre in the model's proportions, resized, grey or RGB."""
+    h, w, c = shape
+    image = Image.fromarray(picture(file)).convert("L" if c == 1 else "RGB")
+    return np.asarray(ImageOps.fit(image, (w, h), Image.Resampling.BILINEAR)).reshape(shape)
+
+
+def table_rows(files: list[Path], features: int) -> tuple[list[str], np.ndarray]:
+    """The rows of .csv (a header is skipped) or .npy files, with names FILE:ROW."""
+    names, blocks = [], []
+    for file in files:
+        try:
+            if file.suffix == ".npy":
+                rows = np.load(file, allow_pickle=False)
+            else:
+                text = file.read_text().splitlines()
+                header = int(bool(text) and not _numbers(text[0]))
+                rows = np.loadtxt(text, delimiter=",", ndmin=2, skiprows=header)
+        except (OSError, ValueError) as problem:
+            raise InputError(f"{file}: not a table of numbers as .csv or .npy ({problem})") from problem
+        if rows.ndim != 2 or rows.shape[1] != features:
+            raise InputError(f"{file} has the shape {rows.shape}; the run takes rows of {features} numbers")
+        blocks.append(images_or_table(rows, str(file), at_least=1))
+        names += [f"{file}:{i + 1}" for i in range(len(rows))]
+    return names, np.concatenate(blocks)
+
+
+def _numbers(line: str) -> bool:
+    try:
+        return bool([float(part) for part in line.split(",")])
+    except ValueError:
+        return False
+
+
+def class_number(run: runs.Run, name: str) -> int:
+    """The number of a class by its name; a near miss is suggested."""
+    if name in run.classes:
+        return run.classes.index(name)
+    near = difflib.get_close_matches(name, run.classes, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"allowed are {', '.join(run.classes)}"
+    raise InputError(f"class {name!r} is not in {run.path}: {hint}")
+
+
+def class_samples(model: Model, n: int, seed: int, labels: list[int] | None = None) -> np.ndarray:
+    """n new samples per class: images (classes, n, h, w, c) uint8, table rows (classes, n, features)."""
+    labels = list(range(model.mixture.k)) if labels is None else labels
+    generator = torch.Generator(model.means.device).manual_seed(seed)
+    with torch.no_grad():
+        z = torch.cat([model.mixture.sample(n, generator, label) for label in labels])
+    x = decode_rows(model, z)
+    x = draw.to_uint8(x) if model.is_image else x
+    return x.reshape(len(labels), n, *x.shape[1:])
+
+
+def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path) -> None:
+    """New samples as a picture with a row per class, as a GIF with a frame per draw, or, of tables, as a .csv."""
+    labels = list(range(len(run.classes))) if label is None else [class_number(run, label)]
+    names, is_image = [run.classes[i] for i in labels], len(run.shape) == 3
+    draw.check_name(out, (".png", ".gif") if is_image else (".csv",))
+    x = class_samples(runs.load_model(run), n, seed, labels)
+    if not is_image:
+        header = ",".join(["class", *(f"x{i}" for i in range(x.shape[2]))])
+        lines = [header]
+        for name, rows in zip(names, x, strict=True):
+            lines += [",".join([name, *(f"{value:.7g}" for value in row)]) for row in rows]
+        runs.write(out, ("\n".join(lines) + "\n").encode())
+    elif out.suffix.lower() == ".gif":
+        draw.save([draw.grid(x[:, i : i + 1], names) for i in range(n)], out)
+    else:
+        draw.save([draw.grid(x, names)], out)

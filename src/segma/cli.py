@@ -1,0 +1,202 @@
+"""The command line: each command a few lines over the library, which is imported only when a command runs."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from segma.errors import InputError, RunFailed
+
+app = typer.Typer(
+    help="Learn from many samples and few labels with one editable latent space.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+data_app = typer.Typer(help="Which data sets there are, whether their files are in order, and how to get them.")
+app.add_typer(data_app, name="data")
+
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+DataDir = Annotated[Path | None, typer.Option(help="Where data files are; else $SEGMA_DATA, else ~/.cache/segma.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Out = Annotated[Path, typer.Option(metavar="FILE", help="A .png or .gif that does not exist yet; tables: .csv.")]
+
+
+@app.command()
+def train(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="digits, mnist, svhn, celeba, an .npz or a folder.")],
+    model: Annotated[str, typer.Option(help="segma.")] = "segma",
+    recipe: Annotated[str, typer.Option(help="best or paper.")] = "best",
+    labels: Annotated[int | None, typer.Option(help="How many labels to keep; the others are hidden.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training rows.")] = None,
+    seed: Annotated[int, typer.Option(help="Which labels are kept, initial weights, batch order.")] = 0,
+    out: Annotated[Path | None, typer.Option(metavar="RUN", help="A new folder; else runs/DATA-1, -2, ...")] = None,
+    device: Device = "auto",
+    data_dir: DataDir = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting of config.json; repeatable.")
+    ] = None,
+) -> None:
+    """Train a model and print its error on the test split."""
+    from segma import launch
+    from segma.config import assignments
+
+    given = {"model": model, "labels": labels, "epochs": epochs, "seed": seed}
+    changes = {key: value for key, value in given.items() if value is not None} | assignments(settings or [])
+    job = launch.start(data, recipe, changes, out, data_dir, device, _bar)
+    _train(job)
+
+
+@app.command()
+def resume(run: RunPath, device: Device = "auto", data_dir: DataDir = None) -> None:
+    """Go on with a run that was stopped; it ends as if it had never been."""
+    from segma import launch
+
+    _train(launch.resume(run, data_dir, device, _bar))
+
+
+@app.command()
+def evaluate(run: RunPath, as_json: AsJson = False, device: Device = "auto", data_dir: DataDir = None) -> None:
+    """Test error, confusion matrix, reconstruction error and log d^2 of a run; kept in its results.json."""
+    from segma import launch, runs
+
+    opened = runs.read(run)
+    model = runs.load_model(opened, launch.choose_device(device))
+    _show_results(launch.measure(opened, launch.load_data(opened, data_dir, _bar), model), as_json)
+
+
+@app.command()
+def classify(
+    run: RunPath,
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Image files; for tables a .csv or .npy.")],
+    as_json: AsJson = False,
+) -> None:
+    """The class of each image and how sure the model is."""
+    from segma import apply, runs
+
+    found = apply.classify(runs.read(run), images)
+    if as_json:
+        print(json.dumps({"results": found}))
+        return
+    for row in found:
+        likely = sorted(row["posterior"].items(), key=lambda item: -item[1])[:3]
+        others = "  ".join(f"{name} {p:.1%}" for name, p in likely[1:])
+        print(f"{row['file']}: {row['class']}  {likely[0][1]:.1%}  (then {others})")
+
+
+@app.command()
+def sample(
+    run: RunPath,
+    out: Out,
+    label: Annotated[str | None, typer.Option(metavar="CLASS", help="One class; else a row for each.")] = None,
+    n: Annotated[int, typer.Option("-n", help="How many of each.", min=1)] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same samples.", min=0)] = 0,
+) -> None:
+    """Generate new samples, by class, as a picture."""
+    from segma import apply, runs
+
+    apply.write_samples(runs.read(run), label, n, seed, out)
+    print(f"wrote {out}")
+
+
+@data_app.command("list")
+def data_list(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """The named data sets, and whether their files are there."""
+    from segma.data import sources
+
+    rows = sources.listing(data_dir)
+    if as_json:
+        print(json.dumps({"data": rows}))
+    else:
+        for row in rows:
+            print(f"{row['name']:7} {row['status']:14} {row['about']}")
+            if row["missing"]:
+                print(f"{'':23}put into {row['folder']}: {', '.join(row['missing'])}")
+
+
+@data_app.command("check")
+def data_check(
+    name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None, as_json: AsJson = False
+) -> None:
+    """Read a data set whole and say what is in it."""
+    from segma.data import sources
+
+    found = sources.check(name, data_dir, _bar)
+    print(json.dumps(found) if as_json else "\n".join(f"{key}: {value}" for key, value in found.items()))
+
+
+@data_app.command("fetch")
+def data_fetch(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None) -> None:
+    """Download a data set from its owners, or say what to put where."""
+    from segma.data import sources
+
+    sources.fetch(name, data_dir, _bar)
+    print(f"{name} is ready")
+
+
+def _train(job: Any) -> None:
+    """Train with a live bar; the first Ctrl-C saves and says how to go on."""
+    from segma import launch, progress
+
+    with progress.interruptible() as interrupted:
+        print(f"run: {job.run.path} ({job.device})", file=sys.stderr)
+        progress.show(launch.train(job, interrupted.is_set), job)
+    if interrupted.is_set():
+        print(f"stopped at step {job.state.step}, saved; go on with: segma resume {job.run.path}", file=sys.stderr)
+        raise typer.Exit(1)
+    if len(job.data.x_test):
+        _show_results(launch.measure(job.run, job.data, job.state.result.eval()), as_json=False)
+    if job.state.result.is_image:
+        picture = sorted((job.run.path / "samples").glob("*.png"))[-1]
+        print(f"samples, one row per class: {picture}")
+    print(f"run: {job.run.path}")
+
+
+def _show_results(results: dict, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(results))
+        return
+    split = "test" if "test_error" in results else "validation"
+    wrong, protocol = results[f"{split}_error"], results["protocol"]
+    print("true class, and how many were taken for each:")
+    width = max(len(name) for name in results["classes"])
+    for name, row in zip(results["classes"], results["confusion"], strict=True):
+        print(f"  {name:>{width}}  " + " ".join(f"{count:5d}" for count in row))
+    print(f"reconstruction error: {results['reconstruction_error']:.4g} (squared, per sample)")
+    print(f"log d^2: {results['log_distance']:.3f}")
+    shown = "no labelled rows to measure on" if wrong is None else f"{wrong:.2%}"
+    print(f"{split} error: {shown}  ({protocol['labels']} labels, {protocol['split']})")
+
+
+def _bar(items: Any, total: int, text: str) -> Any:
+    from segma import progress
+
+    return progress.bar(items, total, text)
+
+
+def main() -> NoReturn:
+    """Run a command; a user's mistake is one line on stderr and exit status 2, a failed job 1."""
+    try:
+        sys.exit(app(standalone_mode=False) or 0)
+    except InputError as problem:
+        _fail(str(problem), 2)
+    except RunFailed as problem:
+        _fail(str(problem), 1)
+    except KeyboardInterrupt:
+        _fail("stopped", 1)
+    except OSError as problem:
+        _fail(f"{problem.filename or 'a file'}: {problem.strerror or problem}", 1)
+    except Exception as problem:
+        message = getattr(problem, "format_message", None)  # the command-line library's own: a wrong option, say
+        if message is None:
+            raise
+        _fail(message(), 2)
+
+
+def _fail(message: str, status: int) -> NoReturn:
+    print("segma: " + " ".join(message.split()), file=sys.stderr)
+    sys.exit(status)

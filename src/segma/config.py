@@ -1,0 +1,174 @@
+"""Every setting of a run in one frozen dataclass; recipes.py fills it."""
+
+import dataclasses
+import difflib
+import math
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any
+
+from segma.errors import InputError
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a run used. Unknown names and impossible values are errors; recipes.py gives the numbers a reason."""
+
+    # the data
+    data: str = "arrays"  # a named data set, or the path of an .npz or a folder
+    labels: int | None = None  # how many labels to keep, stratified; None keeps all
+    label_seed: int | None = None  # chooses which; None takes `seed`
+    holdout: float = 0.0  # share of the labelled rows kept out of training to measure on, instead of the test split
+    image_size: int | None = None  # resize a folder's images: shortest side, then centre crop
+    skip_broken: bool = False  # leave out a folder's unreadable images instead of stopping
+    # the networks
+    model: str = "segma"
+    recipe: str = "best"
+    network: str = "mlp"  # mlp, strided or blocks (networks.py)
+    hidden: tuple[int, ...] = (1024, 1024)  # widths of the encoder's dense layers; the decoder mirrors them
+    filters: tuple[int, ...] = ()  # channels of its convolutions
+    latent_dim: int = 10
+    # the mixture
+    mean_distance: float = 1.0  # between any two means at the start
+    train_weights: bool = False  # p_k; otherwise the labelled shares
+    train_variances: bool = False  # sigma_k^2; otherwise 1
+    # the objective
+    alpha: float = 5.0  # weight of log d^2
+    beta: float = 10.0  # weight of the cross-entropy
+    gamma_scale: float = 1.0  # multiplies Silverman's bandwidth
+    phi: str = "auto"  # paper, exact, or auto: the paper's for latent_dim >= 10
+    all_rows: bool = True  # reconstruction and distance on the labelled rows too, not on the unlabelled alone
+    kappa: float = 0.0  # weight of the consistency of two views; 0 is off
+    confidence: float = 0.95  # posterior above which an unlabelled row teaches its strong view
+    views: str = "none"  # how views are made (data/views.py)
+    # the batches
+    batch_size: int = 200  # rows per step, labelled and unlabelled
+    labelled_share: float = 0.5  # of these
+    # the optimiser
+    epochs: int = 100  # passes over the training rows
+    learning_rate: float = 3e-4
+    schedule: str = "constant"  # or cosine: down to 0 at the last step
+    warmup: int = 0  # steps over which the rate rises to its value
+    clip_norm: float = 0.0  # global gradient norm; 0 is off
+    clip_value: float = 0.0  # then each gradient's size; 0 is off
+    average: float = 0.0  # decay of the averaged weights that are used after training; 0 is off
+    precision: str = "float32"  # of the networks; the codes and the distance stay float32. bfloat16 is for GPUs
+    # the run
+    seed: int = 0  # initial weights, batch order, views
+    log_every: int = 100  # steps
+    samples_every: int = 10  # epochs between pictures
+    checkpoint_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} = {getattr(self, name)!r}: allowed are {', '.join(allowed)}")
+        for name, (low, high) in RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:  # NaN fails too
+                raise InputError(f"{name} = {value}: allowed is {_interval(low, high)}")
+        for name in ("hidden", "filters"):
+            if any(width < 1 for width in getattr(self, name)):
+                raise InputError(f"{name} = {getattr(self, name)}: every width must be at least 1")
+        if self.network != "mlp" and not self.filters:
+            raise InputError(f"network = {self.network!r} needs filters, for instance filters=32,64,64")
+
+    @property
+    def labelled_rows(self) -> int:
+        """Labelled rows per step; at least one of either kind."""
+        return min(max(1, round(self.batch_size * self.labelled_share)), self.batch_size - 1)
+
+    @property
+    def unlabelled_rows(self) -> int:
+        return self.batch_size - self.labelled_rows
+
+    def to_json(self) -> dict:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, settings: dict) -> "Config":
+        return override(cls(), settings)
+
+
+CHOICES = {
+    "model": ("segma",),
+    "recipe": ("best", "paper"),
+    "network": ("mlp", "strided", "blocks"),
+    "phi": ("auto", "paper", "exact"),
+    "views": ("none", "noise", "affine", "photo", "street"),
+    "schedule": ("constant", "cosine"),
+    "precision": ("float32", "bfloat16"),
+}
+RANGES = {
+    "labels": (1, math.inf),
+    "holdout": (0, 0.9),
+    "image_size": (4, 1024),
+    "latent_dim": (1, 4096),
+    "mean_distance": (1e-6, 1e6),
+    "alpha": (0, 1e9),
+    "beta": (0, 1e9),
+    "gamma_scale": (1e-9, 1e9),
+    "kappa": (0, 1e9),
+    "confidence": (0, 1),
+    "batch_size": (2, 10**7),
+    "labelled_share": (0, 1),
+    "epochs": (1, 10**9),
+    "learning_rate": (1e-12, 1e3),
+    "warmup": (0, 10**9),
+    "clip_norm": (0, math.inf),
+    "clip_value": (0, math.inf),
+    "average": (0, 0.999999),
+    "seed": (0, 2**32 - 1),
+    "label_seed": (0, 2**32 - 1),
+    "log_every": (1, 10**9),
+    "samples_every": (1, 10**9),
+    "checkpoint_seconds": (0, math.inf),
+}
+TYPES = typing.get_type_hints(Config)
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{low} or more" if high == math.inf else f"{low} to {high}"
+
+
+def override(config: Config, settings: dict) -> Config:
+    """`config` with some settings replaced; values may be text, as typed after --set."""
+    for name in settings:
+        if name not in TYPES:
+            near = difflib.get_close_matches(name, TYPES, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(TYPES)}"
+            raise InputError(f"unknown setting {name!r}: {hint}")
+    return dataclasses.replace(config, **{name: _parse(name, value) for name, value in settings.items()})
+
+
+def _parse(name: str, value: Any) -> Any:
+    """`value` as the type that setting `name` has."""
+    kind, text = TYPES[name], str(value).strip()
+    optional = isinstance(kind, types.UnionType)
+    if optional and (value is None or text.lower() == "none"):
+        return None
+    kind = typing.get_args(kind)[0] if optional else kind
+    try:
+        if kind is bool:
+            return {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}[text.lower()]
+        if typing.get_origin(kind) is tuple:
+            parts = value if isinstance(value, list | tuple) else text.strip("[]()").split(",")
+            return tuple(int(part) for part in parts if str(part).strip())
+        if kind is int and not isinstance(value, str):
+            if value != int(value):
+                raise ValueError
+            return int(value)
+        return kind(text) if isinstance(value, str) else kind(value)
+    except (ValueError, KeyError, TypeError, OverflowError):
+        words = {bool: "true or false", int: "a whole number", float: "a number"}
+        wanted = words.get(kind, "whole numbers, as 1024,1024")
+        raise InputError(f"{name} = {text!r}: wanted is {wanted}") from None
+
+
+def assignments(pairs: list[str]) -> dict[str, str]:
+    """--set KEY=VALUE ... as a dict."""
+    for pair in pairs:
+        if "=" not in pair:
+            raise InputError(f"--set {pair}: wanted is KEY=VALUE, for instance --set alpha=5")
+    return dict(pair.split("=", 1) for pair in pairs)

@@ -1,0 +1,48 @@
+"""Data sets: the named ones, your own arrays and folders of pictures, and hiding their labels."""
+
+import difflib
+import os
+from pathlib import Path
+
+from segma.data import celeba, digits, folder, mnist, svhn
+from segma.data.arrays import Data, Progress, from_npz
+from segma.errors import InputError
+
+NAMED = {"digits": digits.load, "mnist": mnist.load, "svhn": svhn.load, "celeba": celeba.load}
+
+
+def data_dir(given: Path | str | None = None) -> Path:
+    """Where the owners' files are: as given, else $SEGMA_DATA, else ~/.cache/segma."""
+    return Path(given or os.environ.get("SEGMA_DATA") or "~/.cache/segma").expanduser()
+
+
+def load(
+    name: Path | str,
+    data_dir: Path | str | None = None,
+    image_size: int | None = None,
+    skip_broken: bool = False,
+    progress: Progress | None = None,
+) -> Data:
+    """The data set of that name, or at that path: an .npz or a folder of pictures (image_size and skip_broken are for a
+    folder). A name goes before a path: `mnist` is MNIST, `./mnist` a folder."""
+    path = Path(name).expanduser()
+    named = name if isinstance(name, str) and name in NAMED else None
+    if not named and path.is_dir():
+        return folder.load(path, image_size, skip_broken, progress)
+    for setting, value in (("image_size", image_size), ("skip_broken", skip_broken)):
+        if value:
+            raise InputError(f"{setting}={value} for {name}, allowed for folders of pictures only")
+    if named:
+        return _named(named, data_dir, progress)
+    if path.suffix == ".npz":
+        return from_npz(path)
+    if path.exists():
+        raise InputError(f"{path}: neither an .npz nor a folder of pictures")
+    close = difflib.get_close_matches(str(name), NAMED, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise InputError(f"data {str(name)!r}, allowed: {', '.join(NAMED)}, an .npz or a folder of pictures{hint}")
+
+
+def _named(name: str, given: Path | str | None, progress: Progress | None) -> Data:
+    where = data_dir(given)
+    return celeba.load(where, progress) if name == "celeba" else NAMED[name](where)  # the others take a second or two

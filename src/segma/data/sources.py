@@ -1,0 +1,125 @@
+"""Where the named data sets come from: what is there, whether it is the owners', and fetching it."""
+
+import hashlib
+from collections.abc import Iterator
+from http.client import HTTPException
+from pathlib import Path
+from urllib.request import urlopen
+
+import numpy as np
+
+from segma.data import NAMED, celeba, load, mnist, svhn
+from segma.data import data_dir as place
+from segma.data.arrays import Data, Progress, fingerprint
+from segma.errors import InputError
+
+ABOUT = {
+    "digits": "1,797 handwritten digits, 8 x 8 grey, inside scikit-learn",
+    "mnist": "60,000 + 10,000 handwritten digits, 28 x 28 grey",
+    "svhn": "73,257 + 26,032 house-number digits, 32 x 32 RGB; 531,131 more in extra_32x32.mat",
+    "celeba": "aligned faces, 64 x 64 RGB, in four classes: male or not, smiling or not",
+}
+URLS = {
+    "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist/", [f"{name}.gz" for name in mnist.ORIGINALS]),
+    "svhn": ("http://ufldl.stanford.edu/housenumbers/", ["train_32x32.mat", "test_32x32.mat"]),
+}
+CELEBA_PAGE = "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
+
+
+def listing(data_dir: Path | str | None = None) -> list[dict]:
+    """Each named data set: what it is, where its files go, and which of them are missing."""
+    rows = []
+    for name in NAMED:
+        gone = _missing(name, place(data_dir) / name)
+        where = "" if name == "digits" else str(place(data_dir) / name)
+        status = "missing files" if gone else "ready"
+        rows.append({"name": name, "about": ABOUT[name], "folder": where, "status": status, "missing": gone})
+    return rows
+
+
+def _missing(name: str, folder: Path) -> list[str]:
+    if name == "mnist":
+        return [file for file in mnist.ORIGINALS if mnist.find(folder, file) is None]
+    if name == "svhn":
+        return [file for file in URLS["svhn"][1] if not (folder / file).is_file()]
+    if name == "celeba" and not (folder / "celeba-64.npz").is_file():
+        return [file for file in celeba.FILES if not (folder / file).exists()]
+    return []
+
+
+def check(name: str, data_dir: Path | str | None = None, progress: Progress | None = None) -> dict:
+    """Loads it, and says what it holds. `originals` has, for each file whose digest is known, whether it is the
+    owners' (for MNIST once unpacked: the gzip around it may differ)."""
+    data = load(name, data_dir, progress=progress)
+    found = {
+        "name": data.name,
+        "kind": data.kind,
+        "shape": list(data.shape),
+        "dtype": str(data.x_train.dtype),
+        "classes": list(data.classes),
+        "train": _counts(data.y_train, data),
+        "test": _counts(data.y_test, data),
+        "fingerprint": fingerprint(data),
+    }
+    known = _known_files(name, place(data_dir) / str(name))
+    if known:
+        found["originals"] = {file: _is_original(name, file, path) for file, path in known.items()}
+    return found
+
+
+def _counts(y: np.ndarray, data: Data) -> dict:
+    counts = np.bincount(y + 1, minlength=len(data.classes) + 1).tolist()
+    return {"n": len(y), "unlabelled": counts[0], "classes": dict(zip(data.classes, counts[1:], strict=True))}
+
+
+def _known_files(name: str, folder: Path) -> dict[str, Path]:
+    """The files that are there and whose digest is known."""
+    if name == "mnist":
+        return {file: path for file in mnist.ORIGINALS if (path := mnist.find(folder, file))}
+    if name == "svhn":
+        return {file: path for file in svhn.ORIGINALS if (path := folder / file).is_file()}
+    return {}
+
+
+def _is_original(name: str, file: str, path: Path) -> bool:
+    if name == "mnist":
+        return hashlib.sha256(mnist.unpacked(path)).hexdigest() == mnist.ORIGINALS[file]
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "md5").hexdigest() == svhn.ORIGINALS[file]
+
+
+def fetch(name: str, data_dir: Path | str | None = None, progress: Progress | None = None) -> list[Path]:
+    """Downloads what is missing and returns those files. A file that is there is never touched; a new one has its name
+    only once it is whole and the owners' own."""
+    if name not in NAMED:
+        raise InputError(f"data {name!r}, allowed: {', '.join(NAMED)}")
+    folder = place(data_dir) / name
+    missing = _missing(name, folder)
+    if not missing:
+        return []
+    if name not in URLS:
+        wanted = ", ".join(celeba.FILES)
+        raise InputError(f"{name} cannot be fetched by a script: from {CELEBA_PAGE} put {wanted} into {folder}")
+    base, files = URLS[name]
+    wanted = [file for file in files if file.removesuffix(".gz") in missing]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return [_download(name, base + file, folder / file, progress) for file in wanted]
+    except (OSError, HTTPException) as error:
+        raise InputError(
+            f"{name}: cannot download ({error}); put {', '.join(wanted)} from {base} into {folder}"
+        ) from error
+
+
+def _download(name: str, url: str, path: Path, progress: Progress | None) -> Path:
+    part = path.with_name(path.name + ".part")
+    with urlopen(url, timeout=60) as response, part.open("wb") as file:
+        size = int(response.headers.get("Content-Length") or 0)
+        chunks: Iterator[bytes] = iter(lambda: response.read(1 << 20), b"")
+        for chunk in progress(chunks, -(-size >> 20), path.name) if progress else chunks:
+            file.write(chunk)
+    if size and part.stat().st_size != size:
+        raise OSError(f"{part.stat().st_size} of {size} bytes of {url} came")
+    if not _is_original(name, path.name.removesuffix(".gz"), part):
+        raise InputError(f"{url}: not the owners' file, by its digest; it is left at {part}")
+    return part.rename(path)

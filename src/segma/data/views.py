@@ -1,0 +1,86 @@
+"""Random views of a batch: `weak` ones keep a sample's looks, `strong` ones its class. For the consistency term."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+
+class View(NamedTuple):
+    """Ranges from which each sample's change is drawn; all zero leaves it as it is."""
+
+    rotate: float = 0.0  # degrees, either way
+    scale: float = 0.0  # a share, either way
+    shear: float = 0.0
+    shift: float = 0.0  # a share of the side, either way
+    flip: bool = False  # left and right, every second one
+    contrast: float = 0.0  # a share, either way
+    brightness: float = 0.0
+    colour: float = 0.0  # per channel
+    invert: float = 0.0  # probability
+    hole: float = 0.0  # side of one grey square, as a share
+    noise: float = 0.0  # standard deviation; for tables, in units of the columns' own
+    border: str = "zeros"  # what a warp pulls in: black, or the border's colour
+
+
+NONE = View()
+VIEWS = {  # name: (weak, strong)
+    "none": (NONE, NONE),
+    "noise": (View(noise=0.1), View(noise=0.3)),
+    "affine": (View(shift=0.05, rotate=5), View(rotate=20, scale=0.25, shear=0.2, shift=0.1)),
+    "photo": (
+        View(shift=0.05, flip=True, border="border"),
+        View(10, 0.15, 0.1, 0.08, flip=True, contrast=0.4, brightness=0.2, colour=0.1, hole=0.3, border="border"),
+    ),
+    "street": (
+        View(shift=0.06, border="border"),
+        View(15, 0.2, 0.15, 0.07, False, 0.6, 0.2, 0.1, invert=0.25, hole=0.375, border="border"),
+    ),
+}
+
+
+def change(x: Float[Tensor, " n *shape"], view: View, generator: torch.Generator) -> Float[Tensor, " n *shape"]:
+    """x with a random change of this kind for each sample; images (n, c, h, w) in 0..1, or standardised tables."""
+    n = len(x)
+
+    def uniform(*size: int) -> Tensor:  # in -1..1
+        return 2 * torch.rand(n, *size, generator=generator, device=x.device, dtype=x.dtype) - 1
+
+    if view.noise:
+        x = x + view.noise * torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+    if x.ndim == 2:
+        return x
+    if view.rotate or view.scale or view.shear or view.shift or view.flip:
+        x = F.grid_sample(
+            x, F.affine_grid(_affine(view, uniform(6)), list(x.shape), False), "bilinear", view.border, False
+        )
+    if view.contrast or view.brightness or view.colour:
+        middle = x.mean(dim=(1, 2, 3), keepdim=True)
+        x = middle + (x - middle) * (1 + view.contrast * uniform(1, 1, 1))
+        x = x + view.brightness * uniform(1, 1, 1) + view.colour * uniform(x.shape[1], 1, 1)
+    if view.invert:
+        x = torch.where(uniform(1, 1, 1) < 2 * view.invert - 1, 1 - x, x)
+    if view.hole:
+        x = torch.where(_hole(view.hole, uniform(2), *x.shape[2:]), 0.5, x)
+    return x.clamp(0, 1)
+
+
+def _affine(view: View, u: Float[Tensor, "n 6"]) -> Float[Tensor, "n 2 3"]:
+    """Random affine maps from u in -1..1: rotation, scale, shear, two shifts, flip."""
+    angle = u[:, 0] * math.radians(view.rotate)
+    scale = 1 + view.scale * u[:, 1]
+    cos, sin = angle.cos() / scale, angle.sin() / scale
+    side = torch.where(u[:, 5] < 0, -1.0, 1.0) if view.flip else torch.ones_like(scale)
+    top = torch.stack([side * cos, -sin + view.shear * u[:, 2], 2 * view.shift * u[:, 3]], dim=1)
+    bottom = torch.stack([side * sin, cos, 2 * view.shift * u[:, 4]], dim=1)
+    return torch.stack([top, bottom], dim=1)
+
+
+def _hole(side: float, u: Float[Tensor, "n 2"], h: int, w: int) -> Tensor:
+    """(n, 1, h, w) true inside one square per sample, its centre anywhere."""
+    row = torch.linspace(-1, 1, h, device=u.device).sub(u[:, :1]).abs() < side
+    column = torch.linspace(-1, 1, w, device=u.device).sub(u[:, 1:]).abs() < side
+    return (row[:, :, None] & column[:, None, :])[:, None]

@@ -1,0 +1,247 @@
+"""SeGMA, the scikit-learn face of the package: fit on few labels, then classify, generate and edit."""
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from segma import latent, runs
+from segma.config import Config, override
+from segma.data.arrays import Data
+from segma.data.labels import as_names, encode_labels
+from segma.data.values import images_or_table
+from segma.draw import to_uint8
+from segma.errors import InputError
+from segma.launch import choose_device, new_model
+from segma.model import Model, decode_rows, encode_rows
+from segma.recipes import recipe
+from segma.train import State, fit, steps_in_all
+
+NAMED = ("latent_dim", "epochs", "batch_size", "alpha", "beta")  # the settings that are parameters of their own
+# Those that X, y, recipe and random_state decide:
+ELSEWHERE = ("data", "labels", "label_seed", "holdout", "image_size", "skip_broken", "recipe", "seed")
+KINDS = {"int": int, "float": float, "bool": lambda name: name == "True"}  # what a class was, from its name
+
+
+class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
+    """Semi-supervised Gaussian mixture auto-encoder.
+
+    X is (n, features) numbers, or images (n, h, w) or (n, h, w, c), uint8 in 0..255 or float in 0..1; what comes back
+    has the form and range that went in. y is -1 where the label is not known ("" among text labels).
+
+    Settings left at None are the recipe's; `settings` takes the other fields of segma.config.Config.
+
+    Learned: classes_, class_distances_ (k x k, of the trained means), model_ (the torch module), config_, losses_.
+    """
+
+    def __init__(
+        self,
+        latent_dim: int | None = None,
+        *,
+        recipe: str = "best",
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        alpha: float | None = None,
+        beta: float | None = None,
+        settings: dict | None = None,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.latent_dim = latent_dim
+        self.recipe = recipe
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.alpha = alpha
+        self.beta = beta
+        self.settings = settings
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> Self:
+        x, form = self._samples(X, reset=True)
+        y = _one_row(y)
+        check_consistent_length(x, y)
+        labels, _ = encode_labels(y)
+        classes = np.array([y[labels == i][0] for i in range(labels.max() + 1)])
+        data = Data("arrays", x, labels, x[:0], labels[:0], tuple(map(str, classes)))
+        config, device = self._config(data), choose_device(self.device)
+        state, last = State.start(new_model(data, config).to(device), config), steps_in_all(config, len(x))
+        for step in fit(state, torch.from_numpy(x).to(device), torch.from_numpy(labels).to(device), config):
+            if self.verbose and (step.number % max(1, last // 10) == 0 or step.number == last):
+                print(f"{step.number}/{last}", {name: round(value, 4) for name, value in step.values().items()})
+        self.losses_ = step.values()
+        kind = {"i": "int", "u": "int", "f": "float", "b": "bool"}.get(classes.dtype.kind, "str")
+        return self._adopt(state.result, config, classes, runs.describe(data, None, kind) | {"form": form})
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        z, _ = self._encode(X)
+        return self.model_.mixture.posterior(z).double().cpu().numpy()
+
+    def predict(self, X: Any) -> np.ndarray:
+        numbers = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[numbers]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy over the rows whose label is known."""
+        guess, truth = as_names(self.predict(X)), as_names(_one_row(y))
+        check_consistent_length(guess, truth, sample_weight)
+        known = truth != ""
+        if not known.any():
+            raise InputError("y has no label to compare with: all are -1")
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(np.average((guess == truth)[known], weights=weights))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The codes."""
+        z, _ = self._encode(X)
+        return z.cpu().numpy()
+
+    def inverse_transform(self, Z: Any) -> np.ndarray:
+        """Codes back to samples, in the form and range of the training data."""
+        check_is_fitted(self)
+        Z = check_array(Z, dtype=np.float64, order="C", copy=True, input_name="Z")
+        if Z.shape[1] != self._n_features_out:
+            raise InputError(f"Z: codes of shape {Z.shape}, wanted is (n, {self._n_features_out})")
+        return self._decode(torch.from_numpy(Z).to(self.model_.means), self._about["form"])
+
+    def sample(self, n: int = 1, label: Any = None, random_state: Any = None) -> np.ndarray:
+        """n new samples, of one class or by the classes' shares; `random_state` goes before the estimator's own."""
+        check_is_fitted(self)
+        if n < 1:
+            raise InputError(f"n = {n}: at least 1")
+        seed = _seed(self.random_state if random_state is None else random_state)
+        generator = torch.Generator(self.model_.means.device).manual_seed(seed)
+        number = None if label is None else int(self._numbers(label, 1))
+        return self._decode(self.model_.mixture.sample(n, generator, number), self._about["form"])
+
+    def interpolate(self, a: Any, b: Any, steps: int = 11) -> np.ndarray:
+        """(steps, ...) samples on the way from sample a to sample b, or (n, steps, ...) for two batches of n."""
+        check_is_fitted(self)
+        if steps < 2:
+            raise InputError(f"steps = {steps}: at least 2, the two ends")
+        if np.shape(a) != np.shape(b):
+            raise InputError(f"a and b differ in shape: {np.shape(a)} and {np.shape(b)}")
+        shape = tuple(self._about["shape"])
+        single = np.shape(a) in (shape, shape[:2])  # a grey image may come without its channel
+        (z_a, form), (z_b, _) = (self._encode([x] if single else x) for x in (a, b))
+        out = self._decode(latent.interpolate(z_a, z_b, steps).flatten(0, 1), form)
+        return out if single else out.reshape(len(z_a), steps, *out.shape[1:])
+
+    def transfer(self, X: Any, to: Any, t: float = 1.0, source: Any = None) -> np.ndarray:
+        """X with its style in class `to`; 0 < t < 1 is on the way. `source` is X's class, else the posterior's.
+
+        Both are one class, or one per sample.
+        """
+        z, form = self._encode(X)
+        goal = self._numbers(to, len(z))
+        return self._decode(latent.transfer(z, self._source(z, source), goal, self.model_.mixture, t), form)
+
+    def intensify(self, X: Any, away_from: Any, alpha: float = 0.5, source: Any = None) -> np.ndarray:
+        """X with more of what sets its class apart from `away_from` (one class or a list); negative alpha: less."""
+        z, form = self._encode(X)
+        anti = self._numbers(away_from)
+        return self._decode(latent.intensify(z, self._source(z, source), anti, self.model_.mixture, alpha), form)
+
+    def save(self, path: str | Path) -> None:
+        """As a run folder, which must not exist yet; the command line can use it too."""
+        check_is_fitted(self)
+        run = runs.create(Path(path), self.config_, self._about)
+        runs.save_model(run, self.model_)
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto") -> Self:
+        """A saved estimator, or any run folder that the command line trained."""
+        run = runs.read(Path(path))
+        config, about = run.config, run.data
+        usual = recipe(config.recipe, "arrays", run.shape, about["rows"][0], len(run.classes)).to_json()
+        given = {name: value for name, value in config.to_json().items() if value != usual[name]}
+        named = {name: given.pop(name) for name in NAMED if name in given}
+        rest = {name: value for name, value in given.items() if name not in ELSEWHERE}
+        self = cls(recipe=config.recipe, **named, settings=rest or None, device=device, random_state=config.seed)
+        if len(run.shape) == 1:
+            self.n_features_in_ = run.shape[0]
+        classes = np.array([KINDS.get(about["labels"], str)(name) for name in run.classes])
+        return self._adopt(runs.load_model(run, choose_device(device)), config, classes, about)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def _config(self, data: Data) -> Config:
+        """The recipe's settings for these data, with those given in their place."""
+        settings = self.settings or {}
+        for name in ELSEWHERE:
+            if name in settings:
+                raise InputError(f"settings: {name!r} has no place here; X, y, recipe and random_state decide it")
+        named = {name: getattr(self, name) for name in NAMED if getattr(self, name) is not None}
+        config = recipe(self.recipe, data.name, data.shape, len(data.x_train), len(data.classes))
+        return override(config, settings | named | {"seed": _seed(self.random_state)})
+
+    def _adopt(self, model: Model, config: Config, classes: np.ndarray, about: dict) -> Self:
+        # Tables are classified in float64, where a row's result does not depend on the rows beside it.
+        self.model_ = (model if model.is_image else model.double()).eval().requires_grad_(False)
+        self.class_distances_ = latent.class_distances(model.mixture).cpu().numpy()
+        self.config_, self.classes_ = config, classes
+        self._about, self._n_features_out = about, config.latent_dim
+        return self
+
+    def _samples(self, X: Any, reset: bool = False) -> tuple[np.ndarray, dict]:
+        """X as the model takes it, and the form in which it came; after fit its samples must have the same shape."""
+        raw = np.asarray(X)
+        x = validate_data(self, X, reset=reset) if raw.ndim < 3 else raw
+        x = images_or_table(x, "X", at_least=2 if reset else 1)
+        fitted = x.shape[1:] if reset else tuple(self._about["shape"])
+        if x.shape[1:] != fitted:
+            raise InputError(f"X: samples of shape {x.shape[1:]}, the model was fitted on {fitted}")
+        form = {"ndim": raw.ndim, "dtype": str(raw.dtype if raw.dtype.kind == "f" else x.dtype)}
+        return np.require(x, requirements=["C", "W"]), form  # what torch takes without a copy or a warning
+
+    def _encode(self, X: Any) -> tuple[torch.Tensor, dict]:
+        check_is_fitted(self)
+        x, form = self._samples(X)
+        return encode_rows(self.model_, x), form
+
+    def _decode(self, z: torch.Tensor, form: dict) -> np.ndarray:
+        x = decode_rows(self.model_, z)
+        x = to_uint8(x) if form["dtype"] == "uint8" else x.astype(form["dtype"], copy=False)
+        return x[..., 0] if form["ndim"] == 3 else x
+
+    def _numbers(self, labels: Any, n: int | None = None) -> torch.Tensor:
+        """The places of labels among the classes: any number of them, or one for each of n samples."""
+        labels = np.array(labels, dtype=object).ravel().tolist()
+        place = {label: i for i, label in enumerate(self.classes_.tolist())}
+        unknown = [str(label) for label in labels if label not in place]
+        if unknown or not labels:
+            raise InputError(f"class {', '.join(unknown) or 'none'}: allowed are {', '.join(map(str, place))}")
+        if n is not None and len(labels) not in (1, n):
+            raise InputError(f"{len(labels)} classes for {n} samples: wanted is one class, or one for each sample")
+        numbers = torch.tensor([place[label] for label in labels], device=self.model_.means.device)
+        return numbers if n is None else numbers.expand(n)
+
+    def _source(self, z: torch.Tensor, given: Any) -> torch.Tensor:
+        return latent.nearest_class(z, self.model_.mixture) if given is None else self._numbers(given, len(z))
+
+
+def _one_row(y: Any) -> np.ndarray:
+    """y as an array (n,) of whole numbers or texts."""
+    # As objects: numpy would turn the list ["cat", -1] into the texts "cat" and "-1".
+    y = column_or_1d(np.array(y, dtype=object) if isinstance(y, list | tuple) else y, warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+    if "-1" in y.tolist():
+        raise InputError("y holds the text '-1': where the label is not known write '' among texts, -1 among numbers")
+    return y
+
+
+def _seed(random_state: Any) -> int:
+    """An integer is the seed itself, so that a run can be repeated from the command line."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -1,0 +1,232 @@
+"""From the name of a data set to a finished run folder: start, go on, measure."""
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+import segma
+from segma import data, draw, runs
+from segma.apply import class_samples
+from segma.config import Config, override
+from segma.data.arrays import Data
+from segma.data.labels import hide, hold_out
+from segma.errors import InputError
+from segma.metrics.accuracy import error, evaluate
+from segma.model import Model
+from segma.recipes import recipe
+from segma.train import State, fit, rows_per_step, steps_in_all
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run, its data with all but the kept labels hidden, and how far its training is."""
+
+    run: runs.Run
+    data: Data
+    state: State
+    device: str
+
+
+class Progress(NamedTuple):
+    """After each step; `values` and `error` only where they were looked at: looking waits for the device."""
+
+    step: int
+    last: int
+    epoch: float
+    values: dict[str, float] | None
+    error: float | None
+
+
+def start(
+    name: str,
+    recipe_name: str = "best",
+    settings: dict | None = None,
+    out: Path | None = None,
+    data_dir: Path | None = None,
+    device: str = "auto",
+    progress: Callable | None = None,
+) -> Job:
+    """A new run on a named data set or a path; `settings` go over the recipe's."""
+    settings, device = settings or {}, choose_device(device)
+    if out is not None:
+        runs.check_free(out)
+    first = override(Config(), {key: value for key, value in settings.items() if key in ("image_size", "skip_broken")})
+    whole = data.load(name, data_dir, first.image_size, first.skip_broken, progress)
+    known = name if name in data.NAMED else str(Path(name).resolve())
+    config = recipe(recipe_name, known, whole.shape, len(whole.x_train), len(whole.classes))
+    config = override(config, settings)
+    kept, held_out = choose_rows(whole, config)
+    few = with_rows(whole, kept, held_out)
+    state = State.start(new_model(few, config).to(device), config)
+    labels = "int" if all(name.isdecimal() for name in whole.classes) else "str"
+    about = runs.describe(whole, str(data.data_dir(data_dir).resolve()), labels)
+    run = runs.create(out or free_name(whole.name), config, about)
+    runs.write_json(run.path / "labels.json", {"kept": kept.tolist(), "held_out": held_out.tolist()})
+    return Job(run, few, state, device)
+
+
+def resume(path: Path, data_dir: Path | None = None, device: str = "auto", progress: Callable | None = None) -> Job:
+    """Go on with a run from its last checkpoint, exactly."""
+    run = runs.read(path)
+    if not runs.has_checkpoint(run) and not (path / "labels.json").exists():
+        raise InputError(f"{path} holds a model saved without its training: it can be used, not resumed")
+    few = load_data(run, data_dir, progress)
+    device = choose_device(device)
+    state = State.start(new_model(few, run.config).to(device), run.config)
+    if runs.has_checkpoint(run):
+        tensors, step = runs.read_checkpoint(run, device)
+        try:
+            state.load(tensors, step)
+        except (RuntimeError, KeyError, ValueError) as problem:
+            raise InputError(f"{path / runs.CHECKPOINT} does not fit config.json: {problem}") from problem
+    runs.cut_log(path / "log.jsonl", state.step)
+    return Job(run, few, state, device)
+
+
+def load_data(run: runs.Run, data_dir: Path | None = None, progress: Callable | None = None) -> Data:
+    """The data of a run with the labels it kept; other data than it was trained on are an error."""
+    config = run.config
+    if run.data["where"] is None:
+        raise InputError(f"{run.path} was fitted on arrays in Python, which it does not keep: measure it there")
+    whole = data.load(config.data, data_dir or run.data["where"], config.image_size, config.skip_broken, progress)
+    runs.check_same_data(run, whole)
+    rows = runs.read_json(run.path / "labels.json")
+    return with_rows(whole, np.array(rows["kept"], dtype=int), np.array(rows["held_out"], dtype=int))
+
+
+def choose_rows(whole: Data, config: Config) -> tuple[np.ndarray, np.ndarray]:
+    """By the label seed: the training rows that keep their label, and those held out of training to measure on."""
+    seed = config.seed if config.label_seed is None else config.label_seed
+    if not config.holdout:
+        return hide(whole.y_train, config.labels, seed, whole.classes)[1], np.empty(0, dtype=int)
+    mask = hold_out(whole.y_train, config.holdout, seed)
+    rows = np.flatnonzero(~mask)
+    return rows[hide(whole.y_train[rows], config.labels, seed, whole.classes)[1]], np.flatnonzero(mask)
+
+
+def with_rows(whole: Data, kept: np.ndarray, held_out: np.ndarray) -> Data:
+    """The data with every label hidden but the kept ones; rows held out take the place of the test split."""
+    y = np.full_like(whole.y_train, -1)
+    y[kept] = whole.y_train[kept]
+    if not len(held_out):
+        return dataclasses.replace(whole, y_train=y)
+    rest = np.setdiff1d(np.arange(len(y)), held_out)
+    x, x_test, y_test = whole.x_train[rest], whole.x_train[held_out], whole.y_train[held_out]
+    return dataclasses.replace(whole, x_train=x, y_train=y[rest], x_test=x_test, y_test=y_test)
+
+
+def new_model(few: Data, config: Config) -> Model:
+    """An untrained model for these data: p_k from the kept labels, columns standardised."""
+    model = Model(config, few.shape, len(few.classes))
+    counts = np.bincount(few.y_train[few.y_train >= 0], minlength=len(few.classes))
+    model.set_weights(counts / counts.sum())
+    if few.kind == "table":
+        model.set_scale(few.x_train)
+    return model
+
+
+def choose_device(name: str) -> str:
+    if name not in ("auto", "cpu", "cuda"):
+        raise InputError(f"device {name!r}: allowed are auto, cpu, cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("device 'cuda': this machine has no GPU that PyTorch can use; allowed are auto, cpu")
+    return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
+
+
+def free_name(name: str, folder: Path = Path("runs")) -> Path:
+    """runs/NAME-1, or the first number that is free."""
+    number = 1
+    while (folder / f"{name}-{number}").exists():
+        number += 1
+    return folder / f"{name}-{number}"
+
+
+def train(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progress]:
+    """Train to the end, or until `stop()`: log, pictures and checkpoints go to the run folder, steps to the caller.
+
+    Ends with a checkpoint, except when a step fails: then the last good one stays.
+    """
+    run, state, config = job.run, job.state, job.run.config
+    x = torch.from_numpy(job.data.x_train).to(job.device)
+    y = torch.from_numpy(job.data.y_train).to(job.device)
+    last, first = steps_in_all(config, len(x)), state.step
+    began = saved = time.monotonic()
+
+    def pictures(number: int) -> float:  # due by step `number`
+        return number * rows_per_step(config, len(x))[0] / len(x) // config.samples_every
+
+    with (run.path / "log.jsonl").open("a", buffering=1) as log:
+        for step in fit(state, x, y, config):
+            values = wrong = None
+            done = step.number == last
+            picture = done or pictures(step.number) > pictures(step.number - 1)
+            if picture or step.number % config.log_every == 0:
+                values = step.values()
+                speed = (step.number - first) * config.batch_size / (time.monotonic() - began)
+                line = {
+                    "step": step.number,
+                    "epoch": step.epoch,
+                    **values,
+                    "samples_per_second": round(speed),
+                }
+                if picture:
+                    wrong = look(job, step.number)
+                    line["error"] = wrong
+                log.write(json.dumps(line) + "\n")
+            halt = stop()
+            if done or halt or time.monotonic() - saved >= config.checkpoint_seconds:
+                if all(map(math.isfinite, step.values().values())):
+                    runs.save_checkpoint(run, state.tensors(), state.step)
+                    runs.save_model(run, state.result)
+                saved = time.monotonic()
+            yield Progress(step.number, last, step.epoch, values, wrong)
+            if halt:
+                return
+
+
+def look(job: Job, step: int) -> float | None:
+    """A picture of samples per class into the run folder, and the error on the test (or held-out) split."""
+    model = job.state.result.eval()
+    wrong = error(model, job.data.x_test, job.data.y_test) if len(job.data.x_test) else None
+    if model.is_image:
+        path = job.run.path / "samples" / f"step-{step:07d}.png"
+        draw.save([draw.grid(class_samples(model, 10, seed=0), job.run.classes)], path)
+    job.state.model.train()
+    return wrong
+
+
+def measure(run: runs.Run, few: Data, model: Model) -> dict:
+    """Evaluate on the test split, or on the held-out rows, and keep the numbers with their protocol in results.json."""
+    split = "validation" if run.config.holdout else "test"
+    if not len(few.x_test):
+        raise InputError(f"{few.name} has no test split: add one, or train with --set holdout=0.2")
+    found = evaluate(model, few.x_test, few.y_test, run.config, len(few.x_train))
+    config = run.config
+    results = {
+        f"{split}_error": found.pop("error"),
+        **found,
+        "classes": list(run.classes),
+        "protocol": {
+            "data": few.name,
+            "split": f"{split}, {len(few.x_test)} rows",
+            "labels": int((few.y_train >= 0).sum()),
+            "label_seed": config.seed if config.label_seed is None else config.label_seed,
+            "seed": config.seed,
+            "recipe": config.recipe,
+            "epochs": config.epochs,
+            "steps": steps_in_all(config, len(few.x_train)),
+            "weights": "averaged" if config.average else "last",
+            "device": model.means.device.type,
+            "segma": segma.__version__,
+        },
+    }
+    runs.write_json(run.path / "results.json", results)
+    return results

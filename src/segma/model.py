@@ -1,0 +1,128 @@
+"""The model: encoder, decoder and the mixture its codes are fitted to. The only thing here that has weights."""
+
+import math
+import warnings
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from segma import networks
+from segma.config import Config
+from segma.errors import InputError
+from segma.mixture import Mixture
+
+
+class Model(nn.Module):
+    """`shape` is that of one raw sample: (h, w, c) for images, (features,) for tables.
+
+    Raw images are uint8 in 0..255 or float in 0..1; raw tables are in the user's units. `prepare` brings them to what
+    the networks see (float (c, h, w) in 0..1; standardised columns), `restore` brings reconstructions back to
+    0..1 images (h, w, c) and to the user's units.
+    """
+
+    def __init__(self, config: Config, shape: tuple[int, ...], k: int) -> None:
+        super().__init__()
+        self.is_image = len(shape) == 3
+        self.precision = getattr(torch, config.precision)
+        inner_shape = (shape[2], shape[0], shape[1]) if self.is_image else shape
+        self.encoder, self.decoder = networks.build(config, inner_shape)
+        self.shift: Tensor
+        self.scale: Tensor
+        self.means = nn.Parameter(initial_means(k, config.latent_dim, config.mean_distance, config.seed))
+        self.log_weights = nn.Parameter(torch.full((k,), -math.log(k)), requires_grad=config.train_weights)
+        self.log_variances = nn.Parameter(torch.zeros(k), requires_grad=config.train_variances)
+        if not self.is_image:
+            self.register_buffer("shift", torch.zeros(shape))
+            self.register_buffer("scale", torch.ones(shape))
+
+    @property
+    def mixture(self) -> Mixture:
+        return Mixture(self.log_weights.softmax(dim=0), self.means, self.log_variances.exp())
+
+    def set_weights(self, shares: np.ndarray) -> None:
+        """p_k = the labelled shares (paper, sec. V)."""
+        with torch.no_grad():
+            self.log_weights.copy_(torch.as_tensor(shares, dtype=torch.float64).log())
+
+    def set_scale(self, x: np.ndarray) -> None:
+        """Standardise tables by the columns of x; a constant column is only shifted, and a warning names it."""
+        deviation = x.std(axis=0, dtype=np.float64)
+        constant = deviation <= 1e-7 * np.abs(x).max(axis=0)
+        if constant.all():
+            raise InputError(f"all {len(constant)} features are constant: there is nothing to learn")
+        if constant.any():
+            columns = ", ".join(map(str, np.flatnonzero(constant)[:5]))
+            warnings.warn(f"{constant.sum()} constant features carry nothing (columns {columns}, ...)", stacklevel=2)
+        self.shift.copy_(torch.from_numpy(x.mean(axis=0, dtype=np.float64)))
+        self.scale.copy_(torch.from_numpy(np.where(constant, 1.0, deviation)))
+
+    def prepare(self, x: Tensor) -> Float[Tensor, " n *shape"]:
+        if not self.is_image:
+            return (x.to(self.means.dtype) - self.shift) / self.scale
+        x = x.permute(0, 3, 1, 2)
+        return x.to(self.means.dtype) / 255 if x.dtype == torch.uint8 else x.to(self.means.dtype)
+
+    def restore(self, x_hat: Float[Tensor, " n *shape"]) -> Float[Tensor, " n *raw"]:
+        return x_hat.permute(0, 2, 3, 1) if self.is_image else x_hat * self.scale + self.shift
+
+    def encode(self, x: Float[Tensor, " n *shape"]) -> Float[Tensor, "n d"]:
+        with self._networks(x.device):
+            return self.encoder(x).to(self.means.dtype)
+
+    def decode(self, z: Float[Tensor, "n d"]) -> Float[Tensor, " n *shape"]:
+        """Images end in a sigmoid (the authors' code), tables are linear."""
+        with self._networks(z.device):
+            x_hat = self.decoder(z).to(self.means.dtype)
+        return x_hat.sigmoid() if self.is_image else x_hat
+
+    def _networks(self, device: torch.device) -> torch.autocast:
+        lower = self.precision is not torch.float32
+        return torch.autocast(device.type, self.precision if lower else torch.bfloat16, lower, cache_enabled=False)
+
+
+def initial_means(k: int, d: int, distance: float, seed: int = 0) -> Float[Tensor, "k d"]:
+    """k means, any two at `distance`: unit vectors for k <= d, a regular simplex for k = d + 1.
+
+    More do not fit in d dimensions; then the closest two are at `distance`, and a warning says so.
+    """
+    if k <= d:
+        return torch.eye(k, d) * distance / math.sqrt(2)
+    if k == d + 1:  # unit vectors of R^k lie in a hyperplane: give them coordinates there
+        corners = torch.eye(k, dtype=torch.float64) - 1 / k
+        axes = torch.linalg.svd(corners).Vh[:d]
+        return (corners @ axes.T * distance / math.sqrt(2)).float()
+    warnings.warn(
+        f"{k} classes in latent_dim = {d}: equal distances need latent_dim >= {k - 1}; the closest means start "
+        f"{distance} apart, others further",
+        stacklevel=2,
+    )
+    points = torch.linspace(-1, 1, k, dtype=torch.float64)[:, None] if d == 1 else _spread(k, d, seed)
+    return (points * distance / torch.pdist(points).min()).float()
+
+
+def _spread(k: int, d: int, seed: int) -> Float[Tensor, "k d"]:
+    """k points of the unit sphere that have pushed each other apart."""
+    points = torch.randn(k, d, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    for step in range(500):
+        points = nn.functional.normalize(points)
+        gap = points[:, None] - points
+        force = (gap / (gap.square().sum(dim=2, keepdim=True) + 1e-9).pow(1.5)).sum(dim=1)
+        points = points + 0.1 / (1 + step / 20) * nn.functional.normalize(force)
+    return nn.functional.normalize(points)
+
+
+@torch.no_grad()
+def encode_rows(model: Model, x: np.ndarray, size: int = 1000) -> Float[Tensor, "n d"]:
+    """The codes of raw rows, batch by batch."""
+    device = model.means.device
+    return torch.cat(
+        [model.encode(model.prepare(torch.from_numpy(x[i : i + size]).to(device))) for i in range(0, len(x), size)]
+    )
+
+
+@torch.no_grad()
+def decode_rows(model: Model, z: Float[Tensor, "n d"], size: int = 1000) -> np.ndarray:
+    """Codes decoded to the raw form: images (n, h, w, c) in 0..1, tables in the user's units."""
+    return np.concatenate([model.restore(model.decode(part)).cpu().numpy() for part in z.split(size)])

@@ -1,0 +1,52 @@
+"""The terms of the objective (paper, Definition 1) and their sum. Pure functions of tensors."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from segma.cramer_wold import squared_distance
+from segma.mixture import Mixture
+
+
+class Terms(NamedTuple):
+    """What is minimised, before it is weighted."""
+
+    reconstruction: Float[Tensor, ""]
+    log_distance: Float[Tensor, ""]
+    cross_entropy: Float[Tensor, ""]
+    consistency: Float[Tensor, ""]
+
+    def total(self, alpha: float, beta: float, kappa: float = 0.0) -> Float[Tensor, ""]:
+        """MSE + alpha log d^2 + beta CE (Definition 1), and kappa times the consistency, which is not the paper's."""
+        return self.reconstruction + alpha * self.log_distance + beta * self.cross_entropy + kappa * self.consistency
+
+
+def reconstruction(x: Float[Tensor, " n *shape"], x_hat: Float[Tensor, " n *shape"]) -> Float[Tensor, ""]:
+    """Squared error summed over the features, averaged over the samples (eq. MSE)."""
+    return (x - x_hat).square().flatten(1).sum(dim=1).mean()
+
+
+def log_distance(z: Float[Tensor, "n d"], target: Mixture, gamma: float, form: str = "auto") -> Float[Tensor, ""]:
+    """log d_gamma^2 between the codes and the target (eq. CW-GMM, Definition 1)."""
+    return squared_distance(Mixture.from_points(z), target, gamma, form).log()
+
+
+def cross_entropy(z: Float[Tensor, "n d"], y: Int[Tensor, " n"], target: Mixture) -> Float[Tensor, ""]:
+    """-log P(y | z) averaged over the labelled rows, y >= 0 (eq. logloss); 0 where there are none."""
+    total = F.cross_entropy(target.log_joint(z), y, ignore_index=-1, reduction="sum")
+    return total / (y >= 0).sum().clamp(min=1)
+
+
+def consistency(
+    z: Float[Tensor, "n d"], z_strong: Float[Tensor, "n d"], target: Mixture, confidence: float
+) -> Float[Tensor, ""]:
+    """Where the posterior of z exceeds `confidence`, its class is the label of the strong view of the same sample.
+
+    Averaged over all n, so that the term grows as the model becomes sure. z only teaches: no gradient flows to it.
+    """
+    p, y = target.posterior(z.detach()).detach().max(dim=1)
+    y = torch.where(p > confidence, y, -1)
+    return F.cross_entropy(target.log_joint(z_strong), y, ignore_index=-1, reduction="sum") / len(z)

@@ -1,0 +1,177 @@
+"""A run is a folder: config.json, labels.json, model.safetensors, log.jsonl, checkpoint/, samples/, results.json.
+
+Every file is written whole or not at all, nothing is deleted, and no pickle is read.
+"""
+
+import json
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+import segma
+from segma.config import Config
+from segma.data.arrays import Data, fingerprint
+from segma.errors import InputError, RunFailed
+from segma.model import Model
+
+CHECKPOINT = "checkpoint/last.safetensors"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What config.json says: the settings and what is known of the data they were used on."""
+
+    path: Path
+    config: Config
+    data: dict  # as `describe` gives it
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(self.data["classes"])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.data["shape"])
+
+
+def create(path: Path, config: Config, about: dict) -> Run:
+    """A new run folder with its config.json; a path that exists is never touched. `about` is from `describe`."""
+    run = Run(path, config, about)
+    check_free(path)
+    try:
+        path.mkdir(parents=True)
+    except OSError as problem:
+        raise InputError(f"cannot make the folder {path}: {problem.strerror}") from problem
+    versions = {"segma": segma.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    write_json(path / "config.json", {"settings": config.to_json(), "data": run.data, "versions": versions})
+    return run
+
+
+def check_free(path: Path) -> None:
+    if path.exists():
+        raise InputError(f"{path} exists and is not overwritten: choose another, or go on with: segma resume {path}")
+
+
+def describe(data: Data, where: str | None, labels: str) -> dict:
+    """What a run keeps of its data: enough to use the model without them and to know them again."""
+    grey = data.kind == "image" and data.shape[2] == 1
+    return {
+        "name": data.name,
+        "where": where,  # the directory its files were read from
+        "shape": list(data.shape),
+        "form": {"ndim": data.x_train.ndim - grey, "dtype": str(data.x_train.dtype)},  # of the arrays users hand in
+        "classes": list(data.classes),
+        "labels": labels,  # what the classes' names are to Python: str, int, float or bool
+        "rows": [len(data.x_train), len(data.x_test)],
+        "fingerprint": fingerprint(data),
+    }
+
+
+def read(path: Path) -> Run:
+    """The run in a folder; a clear error if there is none."""
+    if not (path / "config.json").is_file():
+        raise InputError(f"{path} is not a run: it has no config.json")
+    content = read_json(path / "config.json")
+    try:
+        return Run(path, Config.from_json(content["settings"]), content["data"])
+    except (KeyError, TypeError) as problem:
+        raise InputError(f"{path / 'config.json'} is damaged: no {problem}") from problem
+
+
+def read_json(path: Path) -> dict:
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as problem:
+        raise InputError(f"{path} is damaged: {problem}") from problem
+
+
+def check_same_data(run: Run, data: Data) -> None:
+    found = fingerprint(data)
+    if found != run.data["fingerprint"]:
+        raise InputError(
+            f"{run.path} was trained on other data: the files of {run.config.data!r} have the fingerprint "
+            f"{found[:12]}, the run has {run.data['fingerprint'][:12]}"
+        )
+
+
+def load_model(run: Run, device: str = "cpu") -> Model:
+    """The trained model, ready to use."""
+    model = Model(run.config, run.shape, len(run.classes))
+    tensors, _ = read_tensors(run.path / "model.safetensors", "train first, or wait for the first checkpoint")
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as problem:
+        raise InputError(f"{run.path / 'model.safetensors'} does not fit config.json: {problem}") from problem
+    return model.to(device).eval()
+
+
+def save_model(run: Run, model: Model) -> None:
+    write_tensors(run.path / "model.safetensors", model.state_dict(), {})
+
+
+def save_checkpoint(run: Run, tensors: dict[str, Tensor], step: int) -> None:
+    write_tensors(run.path / CHECKPOINT, tensors, {"step": str(step)})
+
+
+def read_checkpoint(run: Run, device: str = "cpu") -> tuple[dict[str, Tensor], int]:
+    tensors, metadata = read_tensors(run.path / CHECKPOINT, "the run cannot be resumed", device)
+    return tensors, int(metadata["step"])
+
+
+def has_checkpoint(run: Run) -> bool:
+    return (run.path / CHECKPOINT).exists()
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    write(path, to_bytes({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, metadata))
+
+
+def read_tensors(path: Path, hint: str, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, str]]:
+    if not path.is_file():
+        raise InputError(f"{path} is missing: {hint}")
+    try:
+        with safe_open(path, framework="pt", device=device) as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except (SafetensorError, OSError) as problem:
+        raise InputError(f"{path} is damaged ({problem}): {hint}") from problem
+
+
+def write_json(path: Path, value: object) -> None:
+    write(path, (json.dumps(value, indent=2) + "\n").encode())
+
+
+def write(path: Path, content: bytes) -> None:
+    """Whole or not at all: a reader, or a run killed at any moment, finds the old file or the new one."""
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as problem:
+        part.unlink(missing_ok=True)
+        raise RunFailed(f"cannot write {path}: {problem.strerror}; what was saved before is intact") from problem
+
+
+def cut_log(path: Path, step: int) -> None:
+    """Drop the lines after `step`: a resumed run writes them again."""
+    if path.exists():
+        lines = [line for line in path.read_text().splitlines() if line and _step(line) <= step]
+        write(path, "".join(line + "\n" for line in lines).encode())
+
+
+def _step(line: str) -> float:
+    try:
+        return json.loads(line)["step"]
+    except (json.JSONDecodeError, KeyError):  # the half-written last line of a killed run
+        return float("inf")

@@ -1,0 +1,240 @@
+"""The training loop: a generator that yields every step, so that logging, saving and stopping stay with the caller."""
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_
+
+from segma.config import Config
+from segma.cramer_wold import silverman
+from segma.data.batches import interleaved, shuffled, stream
+from segma.data.views import VIEWS, change
+from segma.errors import RunFailed
+from segma.model import Model
+from segma.objective import Terms, consistency, cross_entropy, log_distance, reconstruction
+
+NAMES = (*Terms._fields, "loss", "gradient")  # what Step.terms holds; gradient is its norm before clipping
+CHECK_EVERY = 100  # steps on a GPU between two looks for NaN: each look waits for the GPU
+
+
+class Step(NamedTuple):
+    """One step done: its number from 1, the passes over the data so far, and the terms (still on the device)."""
+
+    number: int
+    epoch: float
+    terms: Float[Tensor, " terms"]
+
+    def values(self) -> dict[str, float]:
+        return dict(zip(NAMES, self.terms.tolist(), strict=True))
+
+
+@dataclass
+class State:
+    """All that a resume needs: weights, averaged weights, optimiser, and the number of steps done."""
+
+    model: Model
+    average: Model | None
+    optimizer: torch.optim.Adam
+    step: int = 0
+
+    @classmethod
+    def start(cls, model: Model, config: Config) -> "State":
+        cuda = next(model.parameters()).is_cuda  # a captured step reads the rate from the GPU
+        rate = torch.tensor(config.learning_rate, device="cuda") if cuda else config.learning_rate
+        trained = [p for p in model.parameters() if p.requires_grad]
+        optimizer = torch.optim.Adam(trained, lr=rate, fused=True, capturable=cuda)
+        average = copy.deepcopy(model).requires_grad_(False).eval() if config.average else None
+        return cls(model, average, optimizer)
+
+    @property
+    def result(self) -> Model:
+        """The model to use: the averaged weights where there are any."""
+        return self.average or self.model
+
+    def tensors(self) -> dict[str, Tensor]:
+        out = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        if self.average:
+            out |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
+        for i, slots in self.optimizer.state_dict()["state"].items():
+            out |= {f"adam.{i}.{name}": value for name, value in slots.items()}
+        return out
+
+    def load(self, tensors: dict[str, Tensor], step: int) -> None:
+        parts: dict[str, dict] = {"model": {}, "average": {}, "adam": {}}
+        for name, value in tensors.items():
+            part, rest = name.split(".", 1)
+            parts[part][rest] = value
+        self.model.load_state_dict(parts["model"])
+        if self.average:
+            self.average.load_state_dict(parts["average"])
+        slots: dict[int, dict] = {}
+        for name, value in parts["adam"].items():
+            i, slot = name.split(".")
+            slots.setdefault(int(i), {})[slot] = value
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": slots})
+        self.step = step
+
+
+def fit(state: State, x: Tensor, y: Tensor, config: Config) -> Iterator[Step]:
+    """Train from `state` to the end of `config.epochs`; x are raw rows, y their labels or -1, on the model's device.
+
+    Raises RunFailed, naming the term, when a step is NaN or infinite.
+    """
+    n, k = len(x), state.model.means.shape[0]
+    u, m = rows_per_step(config, n)
+    last = steps_in_all(config, n)
+    gamma = config.gamma_scale * silverman((u + m if config.all_rows else u) / k)
+    known = y.cpu().numpy()
+    unlabelled = stream(shuffled(n), u, (config.seed, 1), start=state.step)
+    labelled = stream(interleaved(known), m, (config.seed, 2), start=state.step)
+
+    generator = torch.Generator(x.device)
+    rows = torch.zeros(u + m, dtype=torch.int64, device=x.device)
+    state.model.train()
+
+    def plain() -> Float[Tensor, " terms"]:
+        x_batch, y_batch = state.model.prepare(x[rows]), y[rows[u:]]
+        terms = batch_terms(state.model, x_batch, y_batch, u, gamma, config, generator)
+        return _update(state, terms, config)
+
+    step = _captured(plain, state, generator) if x.is_cuda else plain
+    pending: list[Step] = []
+    while state.step < last:
+        count = min(CHECK_EVERY if x.is_cuda else 1, last - state.step)
+        chunk = np.stack([np.concatenate(pair) for pair in islice(zip(unlabelled, labelled, strict=True), count)])
+        for batch in torch.from_numpy(chunk).to(x.device):
+            rows.copy_(batch)
+            generator.manual_seed(config.seed * 2**32 + state.step)  # the step's number is all the state there is
+            _set_rate(state.optimizer, rate(state.step, last, config))
+            terms = step().clone()
+            state.step += 1
+            pending.append(Step(state.step, state.step * u / n, terms))
+            if not x.is_cuda:
+                _check(pending)
+            yield pending[-1]
+        _check(pending)
+        pending.clear()
+
+
+def rows_per_step(config: Config, n: int) -> tuple[int, int]:
+    """Unlabelled and labelled rows in a step; data smaller than a batch keep the proportion."""
+    shrink = min(1.0, n / config.unlabelled_rows)
+    return round(config.unlabelled_rows * shrink), max(1, round(config.labelled_rows * shrink))
+
+
+def steps_in_all(config: Config, n: int) -> int:
+    return math.ceil(config.epochs * n / rows_per_step(config, n)[0])
+
+
+def batch_terms(
+    model: Model, x: Tensor, y: Tensor, u: int, gamma: float, config: Config, generator: torch.Generator
+) -> Terms:
+    """The terms of one batch: x has u rows that count as unlabelled, then those that y labels.
+
+    With views, the labelled rows are learned from a weak and a strong one, and the strong ones of the unlabelled rows
+    from what the model thinks of the plain ones. All go through the encoder as one batch.
+    """
+    target, plain = model.mixture, x if config.all_rows else x[:u]
+    if config.views == "none":
+        z = model.encode(x)
+        z_labelled, agreement = z[u:], z.new_zeros(())
+    else:
+        weak, strong = VIEWS[config.views]
+        views = [change(x[u:], weak, generator), change(x[u:], strong, generator), change(x[:u], strong, generator)]
+        z = model.encode(torch.cat([plain, *views]))
+        z_labelled, y = z[len(plain) : -u], torch.cat([y, y])
+        agreement = consistency(z[:u], z[-u:], target, config.confidence)
+    z = z[: len(plain)]
+    return Terms(
+        reconstruction(plain, model.decode(z)),
+        log_distance(z, target, gamma, config.phi),
+        cross_entropy(z_labelled, y, target),
+        agreement,
+    )
+
+
+def rate(step: int, last: int, config: Config) -> float:
+    """The learning rate of a step: a linear start, then constant or half a cosine down to 0."""
+    warm = min(1.0, (step + 1) / (config.warmup + 1))
+    decay = 0.5 * (1 + math.cos(math.pi * step / last)) if config.schedule == "cosine" else 1.0
+    return config.learning_rate * warm * decay
+
+
+def _set_rate(optimizer: torch.optim.Adam, value: float) -> None:
+    group = optimizer.param_groups[0]
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(value)
+    else:
+        group["lr"] = value
+
+
+def _update(state: State, terms: Terms, config: Config) -> Float[Tensor, " terms"]:
+    """Backward, clip, Adam, averaged weights; returns what NAMES lists."""
+    loss = terms.total(config.alpha, config.beta, config.kappa)
+    state.optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    trained = state.optimizer.param_groups[0]["params"]
+    norm = clip_grad_norm_(trained, config.clip_norm or math.inf)
+    if config.clip_value:
+        clip_grad_value_(trained, config.clip_value)
+    state.optimizer.step()
+    if state.average:
+        _average(state.average, state, config.average)
+    return torch.stack([*terms, loss, norm]).detach()
+
+
+@torch.no_grad()
+def _average(average: Model, state: State, decay: float) -> None:
+    """average += (1 - decay) (weights - average), faster at first: over the first steps it is their plain mean."""
+    steps = state.optimizer.state[state.optimizer.param_groups[0]["params"][0]]["step"]
+    share = (1 / steps).clamp(min=1 - decay)
+    for mean, value in zip(average.state_dict().values(), state.model.state_dict().values(), strict=True):
+        if mean.is_floating_point():
+            mean.lerp_(value, share.to(mean.dtype))
+        else:
+            mean.copy_(value)
+
+
+def _captured(step: Callable[[], Tensor], state: State, generator: torch.Generator) -> Callable[[], Tensor]:
+    """The step as one CUDA graph: launching its kernels one by one takes ten times as long as running them."""
+    before = {name: value.clone() for name, value in state.tensors().items()}
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):  # warm-up, which trains: the state is put back below
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    with torch.no_grad():
+        for name, value in state.tensors().items():
+            value.copy_(before[name]) if name in before else value.zero_()
+    graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(generator)
+    with torch.cuda.graph(graph):
+        terms = step()
+
+    def replay() -> Tensor:
+        graph.replay()
+        return terms
+
+    return replay
+
+
+def _check(steps: list[Step]) -> None:
+    """Stop at the first step that is not finite, naming the term it started with."""
+    if not steps or bool(torch.isfinite(torch.stack([step.terms for step in steps])).all()):
+        return
+    for step in steps:
+        for name, value in step.values().items():
+            if not math.isfinite(value):
+                raise RunFailed(
+                    f"step {step.number}: the {name.replace('_', ' ')} is {value}, so training stopped; "
+                    f"a smaller learning_rate or alpha, or clip_norm=5, may help"
+                )

@@ -1,0 +1,135 @@
+"""Networks and model: the paper's layer sizes, initial values, and getting raw samples in and out."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from segma.config import Config
+from segma.errors import InputError
+from segma.model import Model, decode_rows, encode_rows, initial_means
+from segma.recipes import recipe
+
+LAYERS = nn.Linear | nn.Conv2d | nn.ConvTranspose2d
+
+
+def widths(network: nn.Module) -> list[tuple[int, ...]]:
+    return [tuple(layer.weight.shape) for layer in network.modules() if isinstance(layer, LAYERS)]
+
+
+def test_the_papers_mnist_net():
+    model = Model(recipe("paper", "mnist", (28, 28, 1), 60000, 10), (28, 28, 1), 10)
+    assert widths(model.encoder) == [(1024, 784), (1024, 1024), (10, 1024)]
+    assert widths(model.decoder) == [(1024, 10), (1024, 1024), (784, 1024)]
+
+
+def test_the_papers_svhn_net():
+    model = Model(recipe("paper", "svhn", (32, 32, 3), 604388, 10), (32, 32, 3), 10)
+    assert [shape[0] for shape in widths(model.encoder)] == [786] * 5 + [20]
+    assert [shape[0] for shape in widths(model.decoder)] == [786] * 5 + [3072]
+
+
+def test_the_papers_celeba_net():
+    """Appendix: 32, 32, 64, 64 filters of 4x4 at stride 2, dense 786-786-32; back 786-786-1024, 64, 32, 32, 3."""
+    model = Model(recipe("paper", "celeba", (64, 64, 3), 162770, 4), (64, 64, 3), 4)
+    assert [shape[0] for shape in widths(model.encoder)] == [32, 32, 64, 64, 786, 786, 32]
+    up = [layer for layer in model.decoder.modules() if isinstance(layer, LAYERS)]
+    assert [layer.out_features for layer in up[:3]] == [786, 786, 1024]
+    assert [layer.out_channels for layer in up[3:]] == [64, 32, 32, 3]
+    assert all(layer.kernel_size == (4, 4) and layer.stride == (2, 2) for layer in up[3:])
+
+
+@pytest.mark.parametrize("network", ["mlp", "strided", "blocks"])
+@pytest.mark.parametrize("shape", [(8, 8, 1), (28, 28, 1), (13, 30, 3)])
+def test_any_image_size_goes_in_and_comes_back(network, shape):
+    config = Config(network=network, hidden=(16,), filters=(4, 8), latent_dim=5)
+    model = Model(config, shape, 3).eval()
+    x = torch.randint(0, 256, (2, *shape), dtype=torch.uint8)
+    z = model.encode(model.prepare(x))
+    x_hat = model.restore(model.decode(z))
+    assert z.shape == (2, 5)
+    assert x_hat.shape == (2, *shape)
+    assert 0 <= x_hat.min() <= x_hat.max() <= 1
+
+
+def test_glorot_initialisation():
+    model = Model(Config(hidden=(400, 300), latent_dim=10), (100,), 3)
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear):
+            bound = math.sqrt(6 / (layer.in_features + layer.out_features))
+            assert layer.weight.abs().max().item() == pytest.approx(bound, rel=0.02)
+            assert layer.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
+            assert not layer.bias.any()
+
+
+def test_a_seed_fixes_the_weights_and_another_changes_them():
+    one, same, other = (Model(Config(seed=seed, hidden=(8,)), (4,), 2).state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not torch.equal(one["encoder.1.weight"], other["encoder.1.weight"])
+
+
+@pytest.mark.parametrize(("k", "d"), [(2, 2), (10, 10), (4, 32), (3, 2), (11, 10), (2, 1)])
+def test_means_start_at_the_chosen_distance(k, d):
+    assert torch.pdist(initial_means(k, d, 2.5)).tolist() == pytest.approx([2.5] * (k * (k - 1) // 2), rel=1e-5)
+
+
+@pytest.mark.parametrize(("k", "d"), [(10, 2), (5, 1), (20, 6)])
+def test_more_means_than_fit_are_spread_with_a_warning(k, d):
+    with pytest.warns(UserWarning, match=f"{k} classes in latent_dim = {d}"):
+        means = initial_means(k, d, 3.0)
+    assert torch.pdist(means).min().item() == pytest.approx(3.0, rel=1e-5)
+    assert torch.pdist(means).max() < 3.0 * k
+
+
+def test_mixture_weights_and_what_is_trained():
+    model = Model(Config(hidden=(8,)), (4,), 3)
+    model.set_weights(np.array([0.5, 0.2, 0.3]))
+    assert model.mixture.weights.tolist() == pytest.approx([0.5, 0.2, 0.3])
+    assert model.mixture.variances.tolist() == [1, 1, 1]
+    trained = {name for name, value in model.named_parameters() if value.requires_grad}
+    assert {"means"} <= trained
+    assert not {"log_weights", "log_variances"} & trained
+    both = Model(Config(hidden=(8,), train_weights=True, train_variances=True), (4,), 3)
+    assert both.log_weights.requires_grad
+    assert both.log_variances.requires_grad
+
+
+def test_images_are_scaled_to_0_1_and_channels_go_first():
+    model = Model(Config(hidden=(8,)), (2, 3, 3), 2)
+    x = torch.arange(18, dtype=torch.uint8).reshape(1, 2, 3, 3)
+    out = model.prepare(x)
+    assert out.shape == (1, 3, 2, 3)
+    assert out[0, 1, 1, 2].item() == pytest.approx(x[0, 1, 2, 1].item() / 255)
+    assert torch.equal(model.prepare(x.float() / 255), out)
+    torch.testing.assert_close(model.restore(out) * 255, x.float())
+
+
+def test_tables_are_standardised_inside():
+    x = np.random.default_rng(0).normal([5, -3, 100], [2, 0.1, 30], (500, 3)).astype(np.float32)
+    model = Model(Config(hidden=(8,)), (3,), 2)
+    model.set_scale(x)
+    inside = model.prepare(torch.from_numpy(x))
+    torch.testing.assert_close(inside.mean(dim=0), torch.zeros(3), atol=1e-3, rtol=0)
+    torch.testing.assert_close(inside.std(dim=0), torch.ones(3), atol=5e-3, rtol=0)
+    torch.testing.assert_close(model.restore(inside), torch.from_numpy(x), rtol=1e-4, atol=1e-4)
+
+
+def test_constant_features_are_named_and_all_of_them_are_an_error():
+    x = np.ones((10, 3), np.float32)
+    model = Model(Config(hidden=(8,)), (3,), 2)
+    with pytest.raises(InputError, match="all 3 features are constant"):
+        model.set_scale(x)
+    x[:, 0] = np.arange(10)
+    with pytest.warns(UserWarning, match="2 constant features"):
+        model.set_scale(x)
+    assert torch.isfinite(model.prepare(torch.from_numpy(x))).all()
+
+
+def test_rows_by_batches_are_the_rows_at_once():
+    model = Model(Config(hidden=(8,), latent_dim=4), (6, 6, 1), 2).eval()
+    x = np.random.default_rng(0).integers(0, 256, (25, 6, 6, 1), dtype=np.uint8)
+    z = encode_rows(model, x, size=7)
+    torch.testing.assert_close(z, model.encode(model.prepare(torch.from_numpy(x))).detach())
+    np.testing.assert_allclose(decode_rows(model, z, size=4), decode_rows(model, z), atol=1e-6)
