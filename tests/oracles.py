@@ -65,5 +65,7 @@ def projected_distance(p: tuple, q: tuple, gamma: float, directions: int, seed: 
 
 def torch_mixture(weights: torch.Tensor, means: torch.Tensor, variances: torch.Tensor):
     """The same mixture as torch.distributions has it (which takes deviations, not variances)."""
-    parts = torch.distributions.MultivariateNormal(means, variances[:, None, None] * torch.eye(means.shape[1]).to(means))
+    parts = torch.distributions.MultivariateNormal(
+        means, variances[:, None, None] * torch.eye(means.shape[1]).to(means)
+    )
     return torch.distributions.MixtureSameFamily(torch.distributions.Categorical(weights), parts)

@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 import numpy as np
-import oracles
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oracles
 from segma.cramer_wold import inner, phi, silverman, squared_distance
 from segma.mixture import Mixture
 
@@ -187,4 +187,9 @@ def test_memory_does_not_grow_with_n_n_d():
 
 def test_silverman():
     assert silverman(10) == pytest.approx((4 / 30) ** (2 / 5))
-    assert [round(silverman(n), 4) for n in (10, 100, 64, 20)] == [0.4467, 0.1778, 0.2126, 0.3385]  # the authors' values
+    assert [round(silverman(n), 4) for n in (10, 100, 64, 20)] == [
+        0.4467,
+        0.1778,
+        0.2126,
+        0.3385,
+    ]  # the authors' values

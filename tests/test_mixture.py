@@ -3,11 +3,11 @@
 import math
 
 import numpy as np
-import oracles
 import pytest
 import torch
 from scipy import stats
 
+import oracles
 from segma.mixture import Mixture, squared_distances
 
 

@@ -2,10 +2,10 @@
 
 import math
 
-import oracles
 import pytest
 import torch
 
+import oracles
 from segma.cramer_wold import squared_distance
 from segma.mixture import Mixture
 from segma.objective import Terms, consistency, cross_entropy, log_distance, reconstruction
@@ -26,7 +26,9 @@ def test_reconstruction_sums_over_pixels_and_averages_over_samples():
 
 def test_log_distance(target):
     z = torch.randn(8, 2, dtype=torch.float64)
-    expected = oracles.cw_gmm(z.numpy(), target.weights.numpy(), target.means.numpy(), target.variances.numpy(), 0.7, False)
+    expected = oracles.cw_gmm(
+        z.numpy(), target.weights.numpy(), target.means.numpy(), target.variances.numpy(), 0.7, False
+    )
     assert log_distance(z, target, 0.7).item() == pytest.approx(math.log(expected))
     assert log_distance(z, target, 0.7, "paper").item() == pytest.approx(
         squared_distance(Mixture.from_points(z), target, 0.7, "paper").log().item()

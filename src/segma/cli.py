@@ -1,6 +1,7 @@
 """The command line: each command a few lines over the library, which is imported only when a command runs."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -16,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-data_app = typer.Typer(help="Which data sets there are, whether their files are in order, and how to get them.")
+data_app = typer.Typer(help="List, check or fetch data sets.")
 app.add_typer(data_app, name="data")
 
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
@@ -31,9 +32,11 @@ def train(
     data: Annotated[str, typer.Argument(metavar="DATA", help="digits, mnist, svhn, celeba, an .npz or a folder.")],
     model: Annotated[str, typer.Option(help="segma.")] = "segma",
     recipe: Annotated[str, typer.Option(help="best or paper.")] = "best",
-    labels: Annotated[int | None, typer.Option(help="How many labels to keep; the others are hidden.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the training rows.")] = None,
-    seed: Annotated[int, typer.Option(help="Which labels are kept, initial weights, batch order.")] = 0,
+    labels: Annotated[
+        str | None, typer.Option(metavar="N", help="How many labels to keep; the rest is hidden.")
+    ] = None,
+    epochs: Annotated[str | None, typer.Option(metavar="N", help="Passes over the training rows.")] = None,
+    seed: Annotated[str, typer.Option(metavar="S", help="Which labels are kept, weights at the start, order.")] = "0",
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="A new folder; else runs/DATA-1, -2, ...")] = None,
     device: Device = "auto",
     data_dir: DataDir = None,
@@ -41,7 +44,7 @@ def train(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting of config.json; repeatable.")
     ] = None,
 ) -> None:
-    """Train a model and print its error on the test split."""
+    """Train a model and print its test error."""
     from segma import launch
     from segma.config import assignments
 
@@ -53,7 +56,7 @@ def train(
 
 @app.command()
 def resume(run: RunPath, device: Device = "auto", data_dir: DataDir = None) -> None:
-    """Go on with a run that was stopped; it ends as if it had never been."""
+    """Go on with a run that was stopped, exactly."""
     from segma import launch
 
     _train(launch.resume(run, data_dir, device, _bar))
@@ -61,7 +64,10 @@ def resume(run: RunPath, device: Device = "auto", data_dir: DataDir = None) -> N
 
 @app.command()
 def evaluate(run: RunPath, as_json: AsJson = False, device: Device = "auto", data_dir: DataDir = None) -> None:
-    """Test error, confusion matrix, reconstruction error and log d^2 of a run; kept in its results.json."""
+    """Measure a run on its test split.
+
+    Test error, confusion matrix, reconstruction error and log d^2, kept in the run's results.json.
+    """
     from segma import launch, runs
 
     opened = runs.read(run)
@@ -93,13 +99,14 @@ def sample(
     run: RunPath,
     out: Out,
     label: Annotated[str | None, typer.Option(metavar="CLASS", help="One class; else a row for each.")] = None,
-    n: Annotated[int, typer.Option("-n", help="How many of each.", min=1)] = 10,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same samples.", min=0)] = 0,
+    n: Annotated[str, typer.Option("-n", metavar="N", help="How many of each.")] = "10",
+    seed: Annotated[str, typer.Option(metavar="S", help="The same seed gives the same samples.")] = "0",
 ) -> None:
     """Generate new samples, by class, as a picture."""
     from segma import apply, runs
+    from segma.config import whole
 
-    apply.write_samples(runs.read(run), label, n, seed, out)
+    apply.write_samples(runs.read(run), label, whole("-n", n, 1), whole("--seed", seed, 0), out)
     print(f"wrote {out}")
 
 
@@ -180,6 +187,8 @@ def _bar(items: Any, total: int, text: str) -> Any:
 
 def main() -> NoReturn:
     """Run a command; a user's mistake is one line on stderr and exit status 2, a failed job 1."""
+    # Threads that wait by spinning make a busy machine 30 times slower; a short spin costs a tenth on an idle one.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except InputError as problem:

@@ -39,6 +39,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
     Learned: classes_, class_distances_ (k x k, of the trained means), model_ (the torch module), config_, losses_.
     """
 
+    n_features_in_: int
+
     def __init__(
         self,
         latent_dim: int | None = None,
@@ -153,7 +155,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         """As a run folder, which must not exist yet; the command line can use it too."""
         check_is_fitted(self)
         run = runs.create(Path(path), self.config_, self._about)
-        runs.save_model(run, self.model_)
+        runs.save_model(run, self.model_, steps_in_all(self.config_, self._about["rows"][0]))
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> Self:
@@ -184,7 +186,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         return override(config, settings | named | {"seed": _seed(self.random_state)})
 
     def _adopt(self, model: Model, config: Config, classes: np.ndarray, about: dict) -> Self:
-        # Tables are classified in float64, where a row's result does not depend on the rows beside it.
+        # Tables are classified in float64: what the rows beside a row do to its rounding is then beyond notice.
         self.model_ = (model if model.is_image else model.double()).eval().requires_grad_(False)
         self.class_distances_ = latent.class_distances(model.mixture).cpu().numpy()
         self.config_, self.classes_ = config, classes

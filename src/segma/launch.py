@@ -66,7 +66,7 @@ def start(
     kept, held_out = choose_rows(whole, config)
     few = with_rows(whole, kept, held_out)
     state = State.start(new_model(few, config).to(device), config)
-    labels = "int" if all(name.isdecimal() for name in whole.classes) else "str"
+    labels = "int" if all(name.isdecimal() and str(int(name)) == name for name in whole.classes) else "str"
     about = runs.describe(whole, str(data.data_dir(data_dir).resolve()), labels)
     run = runs.create(out or free_name(whole.name), config, about)
     runs.write_json(run.path / "labels.json", {"kept": kept.tolist(), "held_out": held_out.tolist()})
@@ -185,7 +185,7 @@ def train(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progre
             if done or halt or time.monotonic() - saved >= config.checkpoint_seconds:
                 if all(map(math.isfinite, step.values().values())):
                     runs.save_checkpoint(run, state.tensors(), state.step)
-                    runs.save_model(run, state.result)
+                    runs.save_model(run, state.result, state.step)
                 saved = time.monotonic()
             yield Progress(step.number, last, step.epoch, values, wrong)
             if halt:
@@ -209,7 +209,7 @@ def measure(run: runs.Run, few: Data, model: Model) -> dict:
     if not len(few.x_test):
         raise InputError(f"{few.name} has no test split: add one, or train with --set holdout=0.2")
     found = evaluate(model, few.x_test, few.y_test, run.config, len(few.x_train))
-    config = run.config
+    config, steps = run.config, runs.steps_done(run)
     results = {
         f"{split}_error": found.pop("error"),
         **found,
@@ -221,8 +221,8 @@ def measure(run: runs.Run, few: Data, model: Model) -> dict:
             "label_seed": config.seed if config.label_seed is None else config.label_seed,
             "seed": config.seed,
             "recipe": config.recipe,
-            "epochs": config.epochs,
-            "steps": steps_in_all(config, len(few.x_train)),
+            "epochs": round(steps * rows_per_step(config, len(few.x_train))[0] / len(few.x_train), 2),
+            "steps": steps,  # of the saved model, whether or not its training has ended
             "weights": "averaged" if config.average else "last",
             "device": model.means.device.type,
             "segma": segma.__version__,

@@ -21,6 +21,7 @@ from segma.errors import InputError, RunFailed
 from segma.model import Model
 
 CHECKPOINT = "checkpoint/last.safetensors"
+NO_MODEL = "train first, or wait for the first checkpoint"
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def check_same_data(run: Run, data: Data) -> None:
 def load_model(run: Run, device: str = "cpu") -> Model:
     """The trained model, ready to use."""
     model = Model(run.config, run.shape, len(run.classes))
-    tensors, _ = read_tensors(run.path / "model.safetensors", "train first, or wait for the first checkpoint")
+    tensors, _ = read_tensors(run.path / "model.safetensors", NO_MODEL)
     try:
         model.load_state_dict(tensors)
     except RuntimeError as problem:
@@ -113,8 +114,13 @@ def load_model(run: Run, device: str = "cpu") -> Model:
     return model.to(device).eval()
 
 
-def save_model(run: Run, model: Model) -> None:
-    write_tensors(run.path / "model.safetensors", model.state_dict(), {})
+def save_model(run: Run, model: Model, step: int) -> None:
+    write_tensors(run.path / "model.safetensors", model.state_dict(), {"step": str(step)})
+
+
+def steps_done(run: Run) -> int:
+    """How many steps the saved model has trained."""
+    return int(read_tensors(run.path / "model.safetensors", NO_MODEL)[1]["step"])
 
 
 def save_checkpoint(run: Run, tensors: dict[str, Tensor], step: int) -> None:

@@ -1,0 +1,241 @@
+"""The commands as a user types them: what they print, where, and how they fail."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from segma import cli
+
+WORDS = ["--epochs", "40", "--set", "hidden=32", "--set", "filters=16", "--device", "cpu"]
+
+
+def segma(capsys, monkeypatch, *words: object) -> tuple[int, str, str]:
+    """Exit status, stdout and stderr of a command, run in this process."""
+    monkeypatch.setattr(sys, "argv", ["segma", *map(str, words)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    out, err = capsys.readouterr()
+    return int(stop.value.code or 0), out, err
+
+
+@pytest.fixture
+def call(capsys, monkeypatch):
+    return lambda *words: segma(capsys, monkeypatch, *words)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """A short run on digits, made by the command itself."""
+    out = tmp_path_factory.mktemp("runs") / "digits"
+    subprocess.run(
+        [sys.executable, "-m", "segma", "train", "digits", "--out", out, *WORDS], check=True, capture_output=True
+    )
+    return out
+
+
+def test_train_prints_the_error_on_stdout_and_progress_on_stderr(call, tmp_path):
+    status, out, err = call("train", "digits", "--labels", 50, "--seed", 3, "--out", tmp_path / "run", *WORDS)
+    assert status == 0
+    assert re.search(r"^test error: \d+\.\d\d%  \(50 labels, test, 500 rows\)$", out, re.MULTILINE)
+    assert re.search(r"\d+/\d+ epoch 40/40  mse .* log d2 .* ce .* error .* [\d,]+/s 0 s left", err)
+    picture = re.search(r"samples, one row per class: (.*)", out)
+    assert Path(picture[1]).exists()
+    settings = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
+    assert (settings["labels"], settings["seed"], settings["hidden"], settings["recipe"]) == (50, 3, [32], "best")
+
+
+def test_the_default_folder_is_new_each_time(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert call("train", "digits", "--epochs", 1, "--set", "hidden=8")[0] == 0
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["digits-1", "digits-2"]
+
+
+def test_evaluate_json_is_one_object_and_nothing_else(call, run):
+    status, out, err = call("evaluate", run, "--json", "--device", "cpu")
+    assert (status, err) == (0, "")
+    found = json.loads(out)
+    assert 0 <= found["test_error"] <= 1
+    assert {"reconstruction_error", "log_distance", "confusion", "protocol"} <= found.keys()
+    assert found == json.loads((run / "results.json").read_text())
+
+
+def test_evaluate_for_people(call, run):
+    status, out, _ = call("evaluate", run)
+    assert status == 0
+    assert "test error: " in out
+    assert len(re.findall(r"^ +\d  +\d", out, re.MULTILINE)) == 10
+
+
+def test_resume_of_a_finished_run_says_the_same(call, run):
+    before = (run / "model.safetensors").read_bytes()
+    status, out, _ = call("resume", run, "--device", "cpu")
+    assert status == 0
+    assert "test error" in out
+    assert (run / "model.safetensors").read_bytes() == before
+
+
+def digit_files(folder: Path) -> tuple[list[Path], list[str]]:
+    from segma.data import load
+
+    data = load("digits")
+    files = []
+    for i in range(20):
+        image = Image.fromarray(data.x_test[i, :, :, 0])
+        path = folder / f"{i}.png"
+        (image.resize((80, 80), Image.Resampling.BOX).convert("RGB") if i % 2 else image).save(path)
+        files.append(path)
+    return files, [data.classes[y] for y in data.y_test[:20]]
+
+
+def test_classify_any_size_and_mode(call, run, tmp_path):
+    files, truth = digit_files(tmp_path)
+    status, out, _ = call("classify", run, *files, "--json")
+    assert status == 0
+    results = json.loads(out)["results"]
+    assert [row["file"] for row in results] == [str(file) for file in files]
+    assert np.mean([row["class"] == y for row, y in zip(results, truth, strict=True)]) >= 0.7
+    for row in results:
+        assert sum(row["posterior"].values()) == pytest.approx(1, abs=1e-5)
+        assert max(row["posterior"], key=row["posterior"].get) == row["class"]
+    for i in range(0, 20, 2):  # the same picture, ten times as large and in colour, would be the same
+        alone = json.loads(call("classify", run, files[i], "--json")[1])["results"][0]
+        assert alone["posterior"] == pytest.approx(results[i]["posterior"], abs=1e-4)
+    status, out, _ = call("classify", run, files[0])
+    assert out.startswith(f"{files[0]}: {results[0]['class']}")
+
+
+def test_sample_writes_pictures(call, run, tmp_path):
+    assert call("sample", run, "--out", tmp_path / "all.png")[:2] == (0, f"wrote {tmp_path / 'all.png'}\n")
+    assert call("sample", run, "--label", 3, "-n", 4, "--out", tmp_path / "three.png")[0] == 0
+    assert call("sample", run, "--label", 3, "-n", 4, "--out", tmp_path / "again.png")[0] == 0
+    assert call("sample", run, "--label", 3, "-n", 4, "--seed", 1, "--out", tmp_path / "other.png")[0] == 0
+    assert call("sample", run, "-n", 5, "--out", tmp_path / "moving.gif")[0] == 0
+    size = {}
+    for path in tmp_path.iterdir():
+        with Image.open(path) as picture:
+            size[path.name] = (*picture.size, getattr(picture, "n_frames", 1))
+    assert size["all.png"][0] > 500 > 480 < size["all.png"][1]
+    assert size["three.png"][1] < 60
+    assert size["moving.gif"][2] == 5
+    assert (tmp_path / "three.png").read_bytes() == (tmp_path / "again.png").read_bytes()
+    assert (tmp_path / "three.png").read_bytes() != (tmp_path / "other.png").read_bytes()
+
+
+def test_samples_of_a_class_are_of_that_class(run):
+    """Decoded and encoded again, most samples are taken for the class they were drawn from, even after few epochs."""
+    import torch
+
+    from segma import runs
+    from segma.apply import class_samples
+    from segma.model import encode_rows
+
+    model = runs.load_model(runs.read(run))
+    x = class_samples(model, 20, seed=0)
+    with torch.no_grad():
+        guess = model.mixture.log_joint(encode_rows(model, x.reshape(200, 8, 8, 1))).argmax(dim=1)
+    assert (guess == torch.arange(10).repeat_interleave(20)).float().mean() > 0.6
+
+
+def test_tables_from_the_command_line(call, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(100) % 2
+    x = rng.normal(size=(100, 3)) + 5 * y[:, None]
+    np.savez(tmp_path / "t.npz", x_train=x, y_train=y, classes=["no", "yes"])
+    status, out, _ = call("train", tmp_path / "t.npz", "--labels", 10, "--epochs", 50, "--out", tmp_path / "run")
+    assert status == 0
+    assert "run:" in out
+    assert call("sample", tmp_path / "run", "-n", 3, "--out", tmp_path / "s.csv")[0] == 0
+    lines = (tmp_path / "s.csv").read_text().splitlines()
+    assert lines[0] == "class,x0,x1,x2"
+    assert [line.split(",")[0] for line in lines[1:]] == ["no"] * 3 + ["yes"] * 3
+    (tmp_path / "rows.csv").write_text("a,b,c\n0,0,0\n5,5,5\n")
+    np.save(tmp_path / "rows.npy", np.array([[5.0, 5, 5]]))
+    found = json.loads(call("classify", tmp_path / "run", tmp_path / "rows.csv", tmp_path / "rows.npy", "--json")[1])
+    assert [row["class"] for row in found["results"]] == ["no", "yes", "yes"]
+    status, _, err = call("evaluate", tmp_path / "run")
+    assert (status, err) == (2, "segma: t has no test split: add one, or train with --set holdout=0.2\n")
+    (tmp_path / "rows.csv").write_text("1,2\n")
+    assert call("classify", tmp_path / "run", tmp_path / "rows.csv")[0] == 2
+    assert call("sample", tmp_path / "run", "--out", tmp_path / "s.png")[0] == 2
+
+
+def test_data_commands(call, tmp_path):
+    status, out, _ = call("data", "list", "--data-dir", tmp_path)
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines() if not line.startswith(" ")] == [
+        "digits",
+        "mnist",
+        "svhn",
+        "celeba",
+    ]
+    assert "missing files" in out
+    status, out, _ = call("data", "check", "digits", "--json")
+    assert json.loads(out)["train"]["n"] == 1297
+    status, _, err = call("data", "check", "mnist", "--data-dir", tmp_path)
+    assert status == 2
+    assert "train-images-idx3-ubyte" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "digts"], "did you mean digits?"),
+        (["train", "digits", "--set", "betta=3"], "unknown setting 'betta': did you mean 'beta'?"),
+        (["train", "digits", "--recipe", "worst"], "recipe 'worst': allowed are best, paper"),
+        (["train", "digits", "--model", "gan"], "model = 'gan': allowed are segma"),
+        (["train", "digits", "--labels", "5"], "10"),
+        (["train", "digits", "--labels", "100000"], "1297"),
+        (["train", "digits", "--epochs", "0"], "epochs = 0: allowed is 1"),
+        (["train", "digits", "--epochs", "many"], "many"),
+        (["train", "digits", "--device", "tpu"], "device 'tpu': allowed are auto, cpu, cuda"),
+        (["train", "digits", "--seed", "-1"], "seed = -1"),
+        (["train", "nowhere.npz"], "nowhere.npz: no such file"),
+        (["train"], "DATA"),
+        (["trian"], "trian"),
+        (["resume", "nowhere"], "nowhere is not a run: it has no config.json"),
+        (["evaluate", "nowhere"], "nowhere is not a run"),
+        (["sample", "RUN", "--label", "ten", "--out", "x.png"], "class 'ten' is not in"),
+        (["sample", "RUN", "--out", "x.jpg"], "must end in .png or .gif"),
+        (["sample", "RUN", "--out", "RUN/config.json"], "must end in"),
+        (["sample", "RUN", "-n", "0", "--out", "x.png"], "0"),
+        (["sample", "RUN"], "--out"),
+        (["classify", "RUN", "nowhere.png"], "nowhere.png: no such file"),
+        (["classify", "RUN", "RUN/config.json"], "not a picture"),
+        (["data", "check", "cifar"], "cifar"),
+        (["data", "fetch", "cifar"], "cifar"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_exit_status_2(call, run, tmp_path, monkeypatch, words, message):
+    words = [word.replace("RUN", str(run)) for word in words]
+    monkeypatch.chdir(tmp_path)
+    status, out, err = call(*words)
+    assert (status, out) == (2, "")
+    assert err.startswith("segma: ")
+    assert len(err.splitlines()) == 1, err
+    assert message in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten(call, run, tmp_path):
+    (tmp_path / "x.png").write_text("mine")
+    status, _, err = call("sample", run, "--out", tmp_path / "x.png")
+    assert status == 2
+    assert "exists" in err
+    assert (tmp_path / "x.png").read_text() == "mine"
+    status, _, err = call("train", "digits", "--out", run)
+    assert status == 2
+    assert f"segma resume {run}" in err
+
+
+def test_help_of_every_command(call):
+    _, out, _ = call("--help")
+    for command in ("train", "resume", "evaluate", "classify", "sample", "data"):
+        assert re.search(rf"^  {command} ", out, re.MULTILINE)
+        assert call(command, "--help")[0] == 0

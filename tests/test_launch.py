@@ -1,0 +1,342 @@
+"""Runs as folders: what is written, killing and resuming, and everything that may be wrong with a folder."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+
+from segma import launch, runs
+from segma.errors import InputError, RunFailed
+
+SMALL = {"hidden": "12", "network": "mlp", "batch_size": "20", "epochs": "12", "labels": "12"}
+SMALL |= {"log_every": "5", "samples_every": "3"}
+
+
+@pytest.fixture(scope="module")
+def npz(tmp_path_factory) -> Path:
+    """Pictures of three classes, with a test split."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(300) % 3)
+    x = rng.integers(0, 80, (300, 6, 6), dtype=np.uint8)
+    for row, label in zip(x, y, strict=True):
+        row[2 * label : 2 * label + 2] += 150
+    path = tmp_path_factory.mktemp("data") / "bars.npz"
+    np.savez(path, x_train=x[:200], y_train=y[:200], x_test=x[200:], y_test=y[200:], classes=["top", "middle", "low"])
+    return path
+
+
+def finish(job: launch.Job) -> launch.Job:
+    for _ in launch.train(job):
+        pass
+    return job
+
+
+@pytest.fixture(scope="module")
+def done(npz, tmp_path_factory) -> launch.Job:
+    job = finish(launch.start(str(npz), "best", SMALL, tmp_path_factory.mktemp("runs") / "run", device="cpu"))
+    launch.measure(job.run, job.data, job.state.result.eval())
+    return job
+
+
+def test_a_run_folder_holds_what_the_design_says(done, npz):
+    path = done.run.path
+    config = json.loads((path / "config.json").read_text())
+    assert config["settings"]["hidden"] == [12]
+    assert config["settings"]["data"] == str(npz.resolve())
+    assert config["data"]["classes"] == ["top", "middle", "low"]
+    assert config["versions"]["torch"] == torch.__version__
+    kept = json.loads((path / "labels.json").read_text())["kept"]
+    assert len(kept) == 12
+    truth = np.load(npz)["y_train"][kept]
+    assert np.bincount(truth).tolist() == [4, 4, 4]
+    lines = [json.loads(line) for line in (path / "log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == sorted({line["step"] for line in lines})
+    assert lines[-1]["step"] == done.state.step
+    assert {"reconstruction", "log_distance", "cross_entropy", "error", "samples_per_second"} <= lines[-1].keys()
+    pictures = sorted((path / "samples").glob("*.png"))
+    assert len(pictures) == 4  # one every three epochs
+    with Image.open(pictures[-1]) as picture:
+        assert min(picture.size) > 100
+    results = json.loads((path / "results.json").read_text())
+    assert results["protocol"]["labels"] == 12
+    assert (results["protocol"]["steps"], results["protocol"]["epochs"]) == (150, 12)
+    assert 0 <= results["test_error"] <= 1
+    assert np.sum(results["confusion"]) == 100
+    assert not list(path.rglob("*.part"))
+
+
+def test_results_are_what_a_fresh_look_gives(done):
+    """Error, confusion and reconstruction once more, row by row, from the files."""
+    model = runs.load_model(runs.read(done.run.path))
+    x, y = done.data.x_test, done.data.y_test
+    wrong, squares, confusion = 0, 0.0, np.zeros((3, 3), int)
+    with torch.no_grad():
+        for row, label in zip(x, y, strict=True):
+            image = torch.from_numpy(row).permute(2, 0, 1)[None].float() / 255
+            z = model.encoder(image)
+            distances = ((z - model.means) ** 2).sum(dim=1) / 2 - model.log_weights.log_softmax(dim=0)
+            guess = int(distances.argmin())
+            wrong += guess != label
+            confusion[label, guess] += 1
+            squares += float((model.decoder(z).sigmoid() - image).square().sum())
+    results = json.loads((done.run.path / "results.json").read_text())
+    assert results["test_error"] == wrong / 100
+    assert results["confusion"] == confusion.tolist()
+    assert results["reconstruction_error"] == pytest.approx(squares / 100, rel=1e-5)
+
+
+def test_stop_saves_and_resume_ends_the_same(done, npz, tmp_path):
+    job = launch.start(str(npz), "best", SMALL, tmp_path / "run", device="cpu")
+    steps = iter(range(100))
+    last = list(launch.train(job, lambda: next(steps) == 3))[-1]
+    assert last.step == job.state.step == 4
+    half = launch.measure(job.run, job.data, runs.load_model(job.run))
+    assert half["protocol"]["steps"] == 4  # what was trained, not what was planned
+    resumed = finish(launch.resume(tmp_path / "run", device="cpu"))
+    for name in ("model.safetensors", "checkpoint/last.safetensors", "labels.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (done.run.path / name).read_bytes(), name
+    assert resumed.state.step == done.state.step
+    logs = [(path / "log.jsonl").read_text().splitlines() for path in (tmp_path / "run", done.run.path)]
+    keep = [[{**json.loads(line), "samples_per_second": 0} for line in log] for log in logs]
+    assert keep[0] == keep[1]
+    assert list(launch.train(launch.resume(tmp_path / "run", device="cpu"))) == []  # finished: nothing more to do
+
+
+def segma(*words: str, **more) -> subprocess.Popen:
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "segma", *words],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )
+
+
+def settings(**values: str) -> list[str]:
+    return [word for key, value in (SMALL | values).items() for word in ("--set", f"{key}={value}")]
+
+
+def test_killed_without_warning_and_resumed_is_bit_for_bit_the_same(done, npz, tmp_path):
+    out = tmp_path / "run"
+    words = settings(checkpoint_seconds="0")
+    process = segma("train", str(npz), "--out", str(out), "--device", "cpu", *words)
+    deadline = time.monotonic() + 60
+    while not (out / runs.CHECKPOINT).exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    step = runs.read_checkpoint(runs.read(out))[1]
+    assert 1 <= step < done.state.step, "killed too late to show anything"
+    process = segma("resume", str(out), "--device", "cpu")
+    stdout, stderr = process.communicate()
+    assert process.returncode == 0, stderr
+    assert "test error" in stdout
+    assert (out / "model.safetensors").read_bytes() == (done.run.path / "model.safetensors").read_bytes()
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(npz, tmp_path):
+    out = tmp_path / "run"
+    process = segma("train", str(npz), "--out", str(out), "--device", "cpu", *settings(epochs="100000"))
+    deadline = time.monotonic() + 60
+    while not (out / "log.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert f"segma resume {out}" in stderr
+    assert "Traceback" not in stderr
+    assert runs.read_checkpoint(runs.read(out))[1] >= 1
+
+
+def limit_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+
+def test_a_full_disk_keeps_the_last_good_checkpoint(npz, tmp_path):
+    """A file-size limit stands in for the disk: the first save of a larger model does not fit, the old one stays."""
+    out = tmp_path / "run"
+    process = segma(
+        "train", str(npz), "--out", str(out), "--device", "cpu", *settings(hidden="64"), preexec_fn=limit_files
+    )
+    _, stderr = process.communicate()
+    assert process.returncode == 1
+    assert len(stderr.strip().splitlines()[-1].split("cannot write")) == 2, stderr
+    assert "Traceback" not in stderr
+    assert not list(out.rglob("*.part"))
+
+
+def test_a_failed_save_leaves_the_old_file(done, tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    runs.write(path, b"old")
+
+    def full(number: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(
+        RunFailed, match=r"cannot write .*file: No space left on device; what was saved before is intact"
+    ):
+        runs.write(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nan_keeps_the_last_good_checkpoint(npz, tmp_path, monkeypatch):
+    from segma import train
+
+    job = launch.start(str(npz), "best", SMALL | {"checkpoint_seconds": "0"}, tmp_path / "run", device="cpu")
+    plain, count = train.batch_terms, iter(range(1000))
+
+    def poison(*args):
+        terms = plain(*args)
+        return terms._replace(cross_entropy=terms.cross_entropy * float("nan")) if next(count) == 5 else terms
+
+    monkeypatch.setattr(train, "batch_terms", poison)
+    with pytest.raises(RunFailed, match="step 6: the cross entropy is nan"):
+        finish(job)
+    tensors, step = runs.read_checkpoint(job.run)
+    assert step == 5
+    assert all(torch.isfinite(value).all() for value in tensors.values())
+    assert all(torch.isfinite(value).all() for value in load_file(tmp_path / "run" / "model.safetensors").values())
+
+
+def test_an_existing_folder_is_never_touched(npz, tmp_path):
+    (tmp_path / "run").mkdir()
+    with pytest.raises(InputError, match="exists and is not overwritten"):
+        launch.start(str(npz), "best", SMALL, tmp_path / "run")
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_default_names_count_up(tmp_path):
+    assert launch.free_name("digits", tmp_path) == tmp_path / "digits-1"
+    (tmp_path / "digits-1").mkdir()
+    assert launch.free_name("digits", tmp_path) == tmp_path / "digits-2"
+
+
+def copy_of(done, tmp_path) -> Path:
+    import shutil
+
+    return Path(shutil.copytree(done.run.path, tmp_path / "copy"))
+
+
+def test_a_run_of_other_data_is_refused(done, npz, tmp_path):
+    run = copy_of(done, tmp_path)
+    arrays = dict(np.load(npz))
+    arrays["x_train"][0, 0, 0] ^= 1
+    np.savez(tmp_path / "other.npz", **arrays)
+    config = json.loads((run / "config.json").read_text())
+    config["settings"]["data"] = str(tmp_path / "other.npz")
+    (run / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match="was trained on other data"):
+        launch.resume(run)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("checkpoint/last.safetensors", None, "damaged"),
+        ("checkpoint/last.safetensors", b"", "damaged"),
+        ("config.json", b'{"settings": {', "damaged"),
+        ("config.json", b'{"settings": {}}', "damaged"),
+        ("labels.json", b"[", "damaged"),
+    ],
+)
+def test_half_written_files_are_named(done, tmp_path, file, content, message):
+    run = copy_of(done, tmp_path)
+    whole = (run / file).read_bytes()
+    (run / file).write_bytes(whole[: len(whole) // 2] if content is None else content)
+    with pytest.raises(InputError, match=f"{Path(file).name}.*{message}"):
+        launch.resume(run)
+
+
+def test_a_missing_or_foreign_model_is_named(done, tmp_path):
+    run = copy_of(done, tmp_path)
+    (run / "model.safetensors").write_bytes((run / "model.safetensors").read_bytes()[:100])
+    with pytest.raises(InputError, match=r"model.safetensors is damaged"):
+        runs.load_model(runs.read(run))
+    (run / "model.safetensors").rename(run / "away")
+    with pytest.raises(InputError, match=r"model.safetensors is missing"):
+        runs.load_model(runs.read(run))
+    config = json.loads((run / "config.json").read_text())
+    config["settings"]["hidden"] = [13]
+    (run / "config.json").write_text(json.dumps(config))
+    (run / "away").rename(run / "model.safetensors")
+    whole = (done.run.path / "model.safetensors").read_bytes()
+    (run / "model.safetensors").write_bytes(whole)
+    with pytest.raises(InputError, match=r"does not fit config.json"):
+        runs.load_model(runs.read(run))
+    with pytest.raises(InputError, match=r"does not fit config.json"):
+        launch.resume(run)
+
+
+def test_a_folder_that_is_no_run(tmp_path):
+    with pytest.raises(InputError, match=r"is not a run: it has no config.json"):
+        runs.read(tmp_path)
+
+
+def test_a_log_cut_in_the_middle_is_mended(done, tmp_path):
+    run = copy_of(done, tmp_path)
+    text = (run / "log.jsonl").read_text()
+    (run / "log.jsonl").write_text(text + '{"step": 99')
+    runs.cut_log(run / "log.jsonl", 10)
+    assert (run / "log.jsonl").read_text().splitlines() == text.splitlines()[:2]  # steps 5 and 10
+
+
+def test_held_out_rows_replace_the_test_split(npz, tmp_path):
+    job = launch.start(str(npz), "best", SMALL | {"holdout": "0.25"}, tmp_path / "run", device="cpu")
+    rows = json.loads((tmp_path / "run" / "labels.json").read_text())
+    assert len(rows["held_out"]) == pytest.approx(50, abs=2)
+    assert not set(rows["held_out"]) & set(rows["kept"])
+    arrays = np.load(npz)
+    np.testing.assert_array_equal(job.data.x_test[..., 0], arrays["x_train"][rows["held_out"]])
+    assert len(job.data.x_train) == 200 - len(rows["held_out"])
+    known = np.flatnonzero(job.data.y_train >= 0)
+    rest = np.setdiff1d(np.arange(200), rows["held_out"])
+    np.testing.assert_array_equal(rest[known], rows["kept"])
+    finish(job)
+    results = launch.measure(job.run, job.data, job.state.result.eval())
+    assert "validation_error" in results
+    assert "test_error" not in results
+
+
+def test_label_seed_changes_the_labels_alone(npz):
+    from segma import data
+    from segma.config import Config
+
+    whole = data.load(str(npz))
+    kept = [launch.choose_rows(whole, Config(labels=9, seed=s, label_seed=t))[0].tolist() for s, t in [(0, 5), (1, 5)]]
+    assert kept[0] == kept[1]
+    assert launch.choose_rows(whole, Config(labels=9, seed=1))[0].tolist() != kept[0]
+
+
+def test_tables_train_too(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    x = rng.normal(size=(120, 5)) * [1, 10, 100, 1, 1] + 4 * y[:, None] * [1, 10, 100, 0, 0]
+    np.savez(tmp_path / "table.npz", x_train=x[:80], y_train=y[:80], x_test=x[80:], y_test=y[80:])
+    job = finish(
+        launch.start(str(tmp_path / "table.npz"), "best", {"labels": 6, "epochs": 60}, tmp_path / "run", device="cpu")
+    )
+    assert launch.measure(job.run, job.data, job.state.result.eval())["test_error"] < 0.1
+
+
+def test_progress_comes_with_every_step(npz, tmp_path):
+    job = launch.start(str(npz), "best", SMALL, tmp_path / "run", device="cpu")
+    first = list(islice(launch.train(job), 5))
+    assert [step.step for step in first] == [1, 2, 3, 4, 5]
+    assert [step.values is None for step in first] == [True] * 4 + [False]
+    assert {step.last for step in first} == {150}  # 12 epochs of 200 rows, 16 a step

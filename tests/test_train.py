@@ -1,0 +1,235 @@
+"""The loop: hidden labels stay hidden, resuming is exact, what is not finite stops it, and it learns."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from segma import launch, train
+from segma.config import Config
+from segma.cramer_wold import silverman, squared_distance
+from segma.data.arrays import Data
+from segma.errors import RunFailed
+from segma.mixture import Mixture
+from segma.train import State, batch_terms, fit, rate, rows_per_step, steps_in_all
+
+SMALL = Config(hidden=(16,), latent_dim=4, batch_size=20, epochs=3, learning_rate=1e-3, mean_distance=3.0)
+VIEWS = dataclasses.replace(SMALL, views="affine", kappa=5.0, confidence=0.4, all_rows=False, average=0.9)
+NORM = dataclasses.replace(VIEWS, network="blocks", filters=(4,), hidden=())
+
+
+def toy(n: int = 60, labelled: int = 12, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
+    """Pictures of three classes: bright rows at different heights. Also the labels that are hidden."""
+    rng = np.random.default_rng(seed)
+    truth = rng.permutation(np.arange(n) % 3)
+    x = rng.integers(0, 80, (n, 6, 6, 1), dtype=np.uint8)
+    for row, label in zip(x, truth, strict=True):
+        row[2 * label : 2 * label + 2] += 150
+    y = np.where(np.arange(n) < labelled, truth, -1)
+    return torch.from_numpy(x), torch.from_numpy(y), truth
+
+
+def run(config: Config, x, y, state=None, upto: int | None = None) -> State:
+    if state is None:
+        data = Data("toy", x.numpy(), y.numpy(), x.numpy()[:0], y.numpy()[:0], ("a", "b", "c"))
+        state = State.start(launch.new_model(data, config), config)
+    for step in fit(state, x, y, config):
+        if step.number == upto:
+            break
+    return state
+
+
+def same(a: State, b: State) -> bool:
+    one, two = a.tensors(), b.tensors()
+    return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_it_learns():
+    x, y, truth = toy()
+    model = run(dataclasses.replace(SMALL, epochs=60), x, y).result.eval()
+    guess = model.mixture.posterior(model.encode(model.prepare(x))).argmax(dim=1).numpy()
+    assert (guess == truth).mean() > 0.95
+
+
+@pytest.mark.parametrize("config", [SMALL, VIEWS, NORM], ids=["paper", "views", "norm"])
+def test_a_hidden_label_never_reaches_a_loss(config):
+    """Rows without a label may carry any truth: training reads y only where it is kept."""
+    x, y, truth = toy()
+    whole = Data("toy", x.numpy(), truth.astype(np.int64), x.numpy()[:0], truth[:0].astype(np.int64), ("a", "b", "c"))
+    kept = np.flatnonzero(y.numpy() >= 0)
+    wrong = truth.copy().astype(np.int64)
+    wrong[kept.max() + 1 :] = (wrong[kept.max() + 1 :] + 1) % 3
+    results = []
+    for labels in (whole.y_train, wrong):
+        few = launch.with_rows(dataclasses.replace(whole, y_train=labels), kept, np.empty(0, int))
+        results.append(run(config, torch.from_numpy(few.x_train), torch.from_numpy(few.y_train)))
+    assert same(*results)
+
+
+def test_labels_do_matter_where_they_are_kept():
+    x, y, _ = toy()
+    other = torch.where(y >= 0, (y + 1) % 3, y)
+    assert not same(run(SMALL, x, y), run(SMALL, x, other))
+
+
+@pytest.mark.parametrize("config", [SMALL, VIEWS, NORM], ids=["paper", "views", "norm"])
+@pytest.mark.parametrize("at", [1, 8, 17])
+def test_stopped_and_resumed_is_never_stopped_bit_for_bit(config, at):
+    x, y, _ = toy()
+    whole = run(config, x, y)
+    first = run(config, x, y, upto=at)
+    assert first.step == at
+    second = State.start(run(dataclasses.replace(config, seed=9, epochs=1), x, y).model, config)
+    second.load({name: value.clone() for name, value in first.tensors().items()}, first.step)
+    assert same(run(config, x, y, second), whole)
+    assert second.step == whole.step == steps_in_all(config, len(x))
+
+
+def test_every_row_is_seen_once_an_epoch(monkeypatch):
+    """And labelled rows are labelled: watched where the batch enters the terms."""
+    x, y, _ = toy()
+    x[:, 0, 0, 0] = torch.arange(60, dtype=torch.uint8)
+    seen, known = [], []
+
+    def watch(model, x_batch, y_batch, u, *rest):
+        numbers = (x_batch[:, 0, 0, 0] * 255).round().long()
+        seen.append(numbers[:u])
+        known.append(torch.equal(y[numbers[u:]], y_batch) and bool((y_batch >= 0).all()))
+        return batch_terms(model, x_batch, y_batch, u, *rest)
+
+    monkeypatch.setattr(train, "batch_terms", watch)
+    run(SMALL, x, y)
+    assert all(known)
+    rows = torch.cat(seen)
+    assert len(rows) == 180
+    for epoch in rows.split(60):
+        assert sorted(epoch.tolist()) == list(range(60))
+
+
+@pytest.mark.parametrize("all_rows", [True, False])
+def test_terms_of_a_batch_are_definition_1(all_rows):
+    """Reconstruction and distance over all rows (or the unlabelled), cross-entropy over the labelled: by hand."""
+    config = dataclasses.replace(SMALL, all_rows=all_rows)
+    x, y, _ = toy()
+    model = run(config, x, y).model
+    batch, labels = model.prepare(x[:20]), y[:10]
+    gamma = silverman(20 / 3)
+    terms = batch_terms(model, torch.cat([batch[10:], batch[:10]]), labels, 10, gamma, config, torch.Generator())
+    plain = torch.cat([batch[10:], batch[:10]]) if all_rows else batch[10:]
+    z = model.encode(plain)
+    error = sum((plain[i] - model.decode(z)[i]).square().sum() for i in range(len(plain))) / len(plain)
+    d2 = squared_distance(Mixture.from_points(z), model.mixture, gamma)
+    posterior = model.mixture.posterior(model.encode(batch[:10]))
+    ce = -sum(posterior[i, labels[i]].log() for i in range(10)) / 10
+    for found, expected in zip(terms, (error, d2.log(), ce, torch.tensor(0.0)), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_gamma_is_from_the_rows_that_enter_the_distance(monkeypatch):
+    x, y, _ = toy()
+    used = []
+
+    def watch(model, x_batch, y_batch, u, gamma, *rest):
+        used.append(gamma)
+        return batch_terms(model, x_batch, y_batch, u, gamma, *rest)
+
+    monkeypatch.setattr(train, "batch_terms", watch)
+    run(SMALL, x, y, upto=1)
+    run(dataclasses.replace(SMALL, all_rows=False, gamma_scale=2.0), x, y, upto=1)
+    assert used == pytest.approx([(4 / (3 * 20 / 3)) ** 0.4, 2 * (4 / (3 * 10 / 3)) ** 0.4])
+
+
+@pytest.mark.parametrize(("term", "field"), [("reconstruction", 0), ("log_distance", 1), ("cross_entropy", 2)])
+def test_a_term_that_is_not_finite_stops_and_is_named(monkeypatch, term, field):
+    x, y, _ = toy()
+    count = iter(range(100))
+
+    def poison(*args):
+        terms = batch_terms(*args)
+        return terms._replace(**{term: terms[field] * math.nan}) if next(count) == 4 else terms
+
+    monkeypatch.setattr(train, "batch_terms", poison)
+    with pytest.raises(RunFailed, match=f"step 5: the {term.replace('_', ' ')} is nan"):
+        run(SMALL, x, y)
+
+
+def test_a_gradient_that_is_not_finite_is_named(monkeypatch):
+    x, y, _ = toy()
+
+    def poison(model, *args):
+        terms = batch_terms(model, *args)
+        zero = (model.means - model.means.detach()).square().sum()
+        return terms._replace(reconstruction=terms.reconstruction + zero.sqrt())  # sqrt at 0: value 0, slope infinite
+
+    monkeypatch.setattr(train, "batch_terms", poison)
+    with pytest.raises(RunFailed, match="step 1: the gradient is nan"):
+        run(SMALL, x, y)
+
+
+def test_clipping_as_the_authors_do_it():
+    """Global norm to 5, then each value to 1: with Adam's first step hidden, compare the gradients themselves."""
+    x, y, _ = toy()
+    config = dataclasses.replace(SMALL, beta=1000.0, clip_norm=5.0, clip_value=1.0)
+    state = run(config, x, y, upto=1)
+    clipped = torch.cat([p.grad.flatten() for p in state.optimizer.param_groups[0]["params"]])
+    free = run(dataclasses.replace(config, clip_norm=0.0, clip_value=0.0), x, y, upto=1)
+    raw = torch.cat([p.grad.flatten() for p in free.optimizer.param_groups[0]["params"]])
+    assert raw.norm() > 5
+    torch.testing.assert_close(clipped, (raw * 5 / raw.norm()).clamp(-1, 1), rtol=1e-4, atol=1e-6)
+
+
+def test_averaged_weights():
+    """The first averages are plain means of the weights so far, later ones decay."""
+    x, y, _ = toy()
+    config = dataclasses.replace(SMALL, average=0.75)
+    data = Data("toy", x.numpy(), y.numpy(), x.numpy()[:0], y.numpy()[:0], ("a", "b", "c"))
+    state = State.start(launch.new_model(data, config), config)
+    expected = None
+    for step in fit(state, x, y, config):
+        weight = state.model.means.detach().clone()
+        share = max(1 / step.number, 0.25)
+        expected = weight if expected is None else expected + share * (weight - expected)
+        torch.testing.assert_close(state.average.means, expected)
+    assert state.result is state.average
+
+
+def test_rates():
+    constant = Config(learning_rate=2.0, warmup=3)
+    assert [rate(i, 100, constant) for i in (0, 1, 3, 50)] == [0.5, 1.0, 2.0, 2.0]
+    cosine = Config(learning_rate=2.0, schedule="cosine")
+    assert [rate(i, 100, cosine) for i in (0, 50, 100)] == pytest.approx([2.0, 1.0, 0.0])
+
+
+def test_data_smaller_than_a_batch_keep_the_proportion():
+    config = Config(batch_size=200, labelled_share=0.25)
+    assert rows_per_step(config, 10**6) == (150, 50)
+    assert rows_per_step(config, 30) == (30, 10)
+    assert rows_per_step(config, 2) == (2, 1)
+
+
+def test_trained_weights_and_variances_move_only_when_asked():
+    x, y, _ = toy()
+    fixed = run(SMALL, x, y).model
+    moved = run(dataclasses.replace(SMALL, train_weights=True, train_variances=True), x, y).model
+    assert fixed.mixture.variances.tolist() == [1, 1, 1]
+    assert not torch.equal(moved.mixture.variances, torch.ones(3))
+    assert not torch.equal(moved.mixture.weights, fixed.mixture.weights)
+    assert moved.mixture.weights.sum().item() == pytest.approx(1)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_captured_step_is_the_plain_step_statistically(monkeypatch):
+    """The same run on a GPU with and without the CUDA graph ends within rounding of each other."""
+    x, y, _ = toy()
+    x, y = x.cuda(), y.cuda()
+
+    def ends() -> torch.Tensor:
+        data = Data("toy", x.cpu().numpy(), y.cpu().numpy(), x.cpu().numpy()[:0], y.cpu().numpy()[:0], ("a", "b", "c"))
+        state = State.start(launch.new_model(data, SMALL).cuda(), SMALL)
+        return torch.stack([step.terms for step in fit(state, x, y, SMALL)])
+
+    captured = ends()
+    monkeypatch.setattr(train, "_captured", lambda step, state, generator: step)
+    torch.testing.assert_close(ends(), captured, rtol=1e-2, atol=1e-3)
