@@ -96,6 +96,6 @@ def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path
             lines += [",".join([name, *(f"{value:.7g}" for value in row)]) for row in rows]
         runs.write(out, ("\n".join(lines) + "\n").encode())
     elif out.suffix.lower() == ".gif":
-        draw.save([draw.grid(x[:, i : i + 1], names) for i in range(n)], out)
+        runs.write(out, draw.gif([draw.grid(x[:, i : i + 1], names) for i in range(n)]))
     else:
-        draw.save([draw.grid(x, names)], out)
+        runs.write(out, draw.png(draw.grid(x, names)))

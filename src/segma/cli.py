@@ -151,7 +151,10 @@ def _train(job: Any) -> None:
 
     with progress.interruptible() as interrupted:
         print(f"run: {job.run.path} ({job.device})", file=sys.stderr)
-        progress.show(launch.train(job, interrupted.is_set), job)
+        try:
+            progress.show(launch.train(job, interrupted.is_set), job.run.config.epochs)
+        except RunFailed as problem:
+            raise RunFailed(f"{problem}; once mended, go on with: segma resume {job.run.path}") from problem
     if interrupted.is_set():
         print(f"stopped at step {job.state.step}, saved; go on with: segma resume {job.run.path}", file=sys.stderr)
         raise typer.Exit(1)

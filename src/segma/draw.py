@@ -1,5 +1,6 @@
 """Pictures: arrays of images in, PIL images out."""
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,10 +52,15 @@ def check_name(path: Path, allowed: Sequence[str] = (".png", ".gif")) -> None:
         raise InputError(f"--out {path} exists; nothing is overwritten, choose another name")
 
 
-def save(frames: Sequence[Image.Image], path: Path, milliseconds: int = 200) -> None:
-    """One frame as a PNG, or all of them as a GIF that runs for ever."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix.lower() == ".gif":
-        frames[0].save(path, save_all=True, append_images=frames[1:], duration=milliseconds, loop=0)
-    else:
-        frames[0].save(path)
+def png(picture: Image.Image) -> bytes:
+    """The content of a .png file."""
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    return file.getvalue()
+
+
+def gif(frames: Sequence[Image.Image], milliseconds: int = 200) -> bytes:
+    """The content of a .gif file that runs for ever."""
+    file = io.BytesIO()
+    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=milliseconds, loop=0)
+    return file.getvalue()

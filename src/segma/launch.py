@@ -43,6 +43,7 @@ class Progress(NamedTuple):
     epoch: float
     values: dict[str, float] | None
     error: float | None
+    rows: int  # in a step
 
 
 def start(
@@ -157,11 +158,11 @@ def train(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progre
     run, state, config = job.run, job.state, job.run.config
     x = torch.from_numpy(job.data.x_train).to(job.device)
     y = torch.from_numpy(job.data.y_train).to(job.device)
-    last, first = steps_in_all(config, len(x)), state.step
+    last, first, rows = steps_in_all(config, len(x)), state.step, rows_per_step(config, len(x))
     began = saved = time.monotonic()
 
     def pictures(number: int) -> float:  # due by step `number`
-        return number * rows_per_step(config, len(x))[0] / len(x) // config.samples_every
+        return number * rows[0] / len(x) // config.samples_every
 
     with (run.path / "log.jsonl").open("a", buffering=1) as log:
         for step in fit(state, x, y, config):
@@ -170,16 +171,10 @@ def train(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progre
             picture = done or pictures(step.number) > pictures(step.number - 1)
             if picture or step.number % config.log_every == 0:
                 values = step.values()
-                speed = (step.number - first) * config.batch_size / (time.monotonic() - began)
-                line = {
-                    "step": step.number,
-                    "epoch": step.epoch,
-                    **values,
-                    "samples_per_second": round(speed),
-                }
+                speed = round((step.number - first) * sum(rows) / (time.monotonic() - began))
+                line: dict = {"step": step.number, "epoch": step.epoch, **values, "samples_per_second": speed}
                 if picture:
-                    wrong = look(job, step.number)
-                    line["error"] = wrong
+                    line["error"] = wrong = look(job, step.number)
                 log.write(json.dumps(line) + "\n")
             halt = stop()
             if done or halt or time.monotonic() - saved >= config.checkpoint_seconds:
@@ -187,7 +182,7 @@ def train(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progre
                     runs.save_checkpoint(run, state.tensors(), state.step)
                     runs.save_model(run, state.result, state.step)
                 saved = time.monotonic()
-            yield Progress(step.number, last, step.epoch, values, wrong)
+            yield Progress(step.number, last, step.epoch, values, wrong, sum(rows))
             if halt:
                 return
 
@@ -195,10 +190,10 @@ def train(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progre
 def look(job: Job, step: int) -> float | None:
     """A picture of samples per class into the run folder, and the error on the test (or held-out) split."""
     model = job.state.result.eval()
-    wrong = error(model, job.data.x_test, job.data.y_test) if len(job.data.x_test) else None
+    wrong = error(model, job.data.x_test, job.data.y_test) if (job.data.y_test >= 0).any() else None
     if model.is_image:
         path = job.run.path / "samples" / f"step-{step:07d}.png"
-        draw.save([draw.grid(class_samples(model, 10, seed=0), job.run.classes)], path)
+        runs.write(path, draw.png(draw.grid(class_samples(model, 10, seed=0), job.run.classes)))
     job.state.model.train()
     return wrong
 

@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,36 +37,37 @@ def bar(items: Iterable, total: int, text: str) -> Iterable:
     return track(items, description=text, total=total, console=Console(stderr=True), transient=True)
 
 
-def show(steps: Iterable, job: Any) -> None:
+def show(steps: Iterable, epochs: int) -> None:
     """Consume the steps of a training and show epoch, losses, error, speed and time left."""
     console = Console(stderr=True)
-    config, began, first = job.run.config, time.monotonic(), job.state.step
-    values, wrong, line_at = None, None, began
-    columns = (BarColumn(20), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, refresh_per_second=4) as live:
-        task = live.add_task("", total=None)
-        for step in steps:
-            values, wrong = step.values or values, wrong if step.error is None else step.error
-            now = time.monotonic()
-            text = None
-            if step.values or now - line_at > LINE_SECONDS or step.step == step.last:
-                speed = (step.step - first) * config.batch_size / max(now - began, 1e-9)
-                text = describe(step, config.epochs, values, wrong, speed)
-            live.update(task, total=step.last, completed=step.step, description=text or live.tasks[task].description)
-            if not console.is_terminal and (now - line_at > LINE_SECONDS or step.step == step.last):
-                left = (now - began) / (step.step - first) * (step.last - step.step)
+    if console.is_terminal:
+        columns = (BarColumn(20), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+        with Progress(*columns, console=console, refresh_per_second=4) as live:
+            task = live.add_task("")
+            for step, text, _ in described(steps, epochs):
+                live.update(task, total=step.last, completed=step.step, description=text)
+    else:
+        line_at = time.monotonic()
+        for step, text, left in described(steps, epochs):
+            if time.monotonic() - line_at > LINE_SECONDS or step.step == step.last:
+                line_at = time.monotonic()
                 print(f"{step.step}/{step.last} {text} {left:.0f} s left", file=sys.stderr)
-                line_at = now
 
 
-def describe(step: Any, epochs: int, values: dict | None, wrong: float | None, speed: float) -> str:
-    parts = [f"epoch {min(int(step.epoch) + 1, epochs)}/{epochs}"]
-    if values:
-        parts += [
-            f"mse {values['reconstruction']:.3g}",
-            f"log d2 {values['log_distance']:.2f}",
-            f"ce {values['cross_entropy']:.3f}",
-        ]
-    if wrong is not None:
-        parts.append(f"error {wrong:.1%}")
-    return "  ".join([*parts, f"{speed:,.0f}/s"])
+def described(steps: Iterable, epochs: int) -> Iterator[tuple[Any, str, float]]:
+    """Each step with a line about it, made of the last values seen, and the seconds that are left."""
+    began, losses, error = time.monotonic(), "", ""
+    for done, step in enumerate(steps, start=1):
+        seconds = max(time.monotonic() - began, 1e-9)
+        if step.values:
+            losses = "  mse {reconstruction:.3g}  log d2 {log_distance:.2f}  ce {cross_entropy:.3f}".format(
+                **step.values
+            )
+        if step.error is not None:
+            error = f"  error {step.error:.1%}"
+        epoch = f"epoch {min(int(step.epoch) + 1, epochs)}/{epochs}"
+        yield (
+            step,
+            f"{epoch}{losses}{error}  {done * step.rows / seconds:,.0f}/s",
+            seconds / done * (step.last - step.step),
+        )
