@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -192,6 +193,7 @@ def main() -> NoReturn:
     """Run a command; a user's mistake is one line on stderr and exit status 2, a failed job 1."""
     # Threads that wait by spinning make a busy machine 30 times slower; a short spin costs a tenth on an idle one.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    warnings.showwarning = lambda message, *_, **__: print(f"segma: note: {message}", file=sys.stderr)
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except InputError as problem:

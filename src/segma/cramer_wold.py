@@ -81,10 +81,10 @@ def phi(s: Float[Tensor, "*shape"], d: int, form: str = "auto") -> Float[Tensor,
 def inner(p: Mixture, q: Mixture, gamma: float, form: str = "auto") -> Float[Tensor, ""]:
     """Inner product of two mixtures, smoothed by gamma and averaged over all directions (eq. cwprod, bilinear).
 
-    From the pairwise squares on it is float64 whatever the input: d^2 is a small difference of three of these.
+    The kernel and its sums are float64 whatever the input: d^2 is a small difference of three of these.
     """
     v = p.variances.double()[:, None] + q.variances.double() + 2 * gamma
-    sq = squared_distances(p.means, q.means).double()
+    sq = squared_distances(p.means, q.means)
     kernel = phi(sq / (2 * v), p.d, form) / (2 * math.pi * v).sqrt()
     return p.weights.double() @ kernel @ q.weights.double()
 

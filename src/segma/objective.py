@@ -47,6 +47,7 @@ def consistency(
 
     Averaged over all n, so that the term grows as the model becomes sure. z only teaches: no gradient flows to it.
     """
-    p, y = target.posterior(z.detach()).detach().max(dim=1)
-    y = torch.where(p > confidence, y, -1)
+    with torch.no_grad():
+        p, y = target.posterior(z).max(dim=1)
+        y = torch.where(p > confidence, y, -1)
     return F.cross_entropy(target.log_joint(z_strong), y, ignore_index=-1, reduction="sum") / len(z)

@@ -55,6 +55,17 @@ BEST: dict = {
     "learning_rate": 1e-3,
     "schedule": "cosine",
 }
+PHOTOS: dict = {
+    "network": "blocks",
+    "hidden": (),
+    "latent_dim": 32,
+    "beta": 20.0,
+    "kappa": 20.0,
+    "batch_size": 384,
+    "labelled_share": 1 / 3,
+    "warmup": 500,
+    "clip_norm": 20.0,
+}
 BEST_DATA: dict[str, dict] = {
     "digits": {
         "labels": 100,
@@ -67,36 +78,8 @@ BEST_DATA: dict[str, dict] = {
         "samples_every": 25,
     },
     "mnist": {"labels": 100, "hidden": (1024, 1024), "epochs": 128},
-    "svhn": {
-        "labels": 1000,
-        "network": "blocks",
-        "filters": (64, 128, 256),
-        "hidden": (),
-        "latent_dim": 32,
-        "views": "street",
-        "beta": 20.0,
-        "kappa": 20.0,
-        "batch_size": 384,
-        "labelled_share": 1 / 3,
-        "warmup": 500,
-        "clip_norm": 20.0,
-        "epochs": 70,
-    },
-    "celeba": {
-        "labels": 1000,
-        "network": "blocks",
-        "filters": (64, 128, 256, 256),
-        "hidden": (),
-        "latent_dim": 32,
-        "views": "photo",
-        "beta": 20.0,
-        "kappa": 20.0,
-        "batch_size": 384,
-        "labelled_share": 1 / 3,
-        "warmup": 500,
-        "clip_norm": 20.0,
-        "epochs": 70,
-    },
+    "svhn": PHOTOS | {"labels": 1000, "views": "street", "filters": (64, 128, 256), "epochs": 70},
+    "celeba": PHOTOS | {"labels": 1000, "views": "photo", "filters": (64, 128, 256, 256), "epochs": 70},
 }
 
 
