@@ -11,6 +11,7 @@ from segma import launch, train
 from segma.config import Config
 from segma.cramer_wold import silverman, squared_distance
 from segma.data.arrays import Data
+from segma.data.views import View
 from segma.errors import RunFailed
 from segma.mixture import Mixture
 from segma.train import State, batch_terms, fit, rate, rows_per_step, steps_in_all
@@ -127,6 +128,27 @@ def test_terms_of_a_batch_are_definition_1(all_rows):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_terms_of_a_batch_with_views(monkeypatch):
+    """With a weak view that is the picture and a strong one that is its negative, everything is known."""
+    monkeypatch.setitem(train.VIEWS, "affine", (View(), View(invert=1.0)))
+    x, y, _ = toy()
+    model = run(VIEWS, x, y).model
+    batch, labels = model.prepare(x[:20]), y[:10]
+    terms = batch_terms(model, torch.cat([batch[10:], batch[:10]]), labels, 10, 0.3, VIEWS, torch.Generator())
+    plain, negative, target = batch[10:], 1 - batch, model.mixture
+    z = model.encode(plain)
+    posterior, guess = target.posterior(z).max(dim=1)
+    taught = target.posterior(model.encode(negative[10:]))
+    agreement = -sum(taught[i, guess[i]].log() for i in range(10) if posterior[i] > VIEWS.confidence) / 10
+    assert 0 < (posterior > VIEWS.confidence).sum()
+    views = target.posterior(model.encode(torch.cat([batch[:10], negative[:10]])))
+    ce = -sum(views[i, labels[i % 10]].log() for i in range(20)) / 20
+    error = (plain - model.decode(z)).square().sum() / 10
+    d2 = squared_distance(Mixture.from_points(z), target, 0.3)
+    for found, expected in zip(terms, (error, d2.log(), ce, agreement), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_gamma_is_from_the_rows_that_enter_the_distance(monkeypatch):
     x, y, _ = toy()
     used = []
@@ -168,16 +190,19 @@ def test_a_gradient_that_is_not_finite_is_named(monkeypatch):
         run(SMALL, x, y)
 
 
-def test_clipping_as_the_authors_do_it():
-    """Global norm to 5, then each value to 1: with Adam's first step hidden, compare the gradients themselves."""
+@pytest.mark.parametrize(("norm", "value"), [(5.0, 1.0), (5.0, 0.01), (0.0, 0.1), (5.0, 0.0)])
+def test_clipping_as_the_authors_do_it(norm, value):
+    """Global norm first, then each value; 0 switches either off. Compared on the gradients of a first step."""
     x, y, _ = toy()
-    config = dataclasses.replace(SMALL, beta=1000.0, clip_norm=5.0, clip_value=1.0)
+    config = dataclasses.replace(SMALL, beta=1000.0, clip_norm=norm, clip_value=value)
     state = run(config, x, y, upto=1)
     clipped = torch.cat([p.grad.flatten() for p in state.optimizer.param_groups[0]["params"]])
     free = run(dataclasses.replace(config, clip_norm=0.0, clip_value=0.0), x, y, upto=1)
-    raw = torch.cat([p.grad.flatten() for p in free.optimizer.param_groups[0]["params"]])
-    assert raw.norm() > 5
-    torch.testing.assert_close(clipped, (raw * 5 / raw.norm()).clamp(-1, 1), rtol=1e-4, atol=1e-6)
+    expected = torch.cat([p.grad.flatten() for p in free.optimizer.param_groups[0]["params"]])
+    assert expected.norm() > 5
+    expected = expected * 5 / expected.norm() if norm else expected
+    expected = expected.clamp(-value, value) if value else expected
+    torch.testing.assert_close(clipped, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_averaged_weights():
