@@ -18,6 +18,8 @@ from safetensors.torch import load_file
 
 from segma import launch, runs
 from segma.errors import InputError, RunFailed
+from segma.metrics.accuracy import evaluate
+from segma.model import encode_rows
 
 SMALL = {"hidden": "12", "network": "mlp", "batch_size": "20", "epochs": "12", "labels": "12"}
 SMALL |= {"log_every": "5", "samples_every": "3"}
@@ -94,6 +96,16 @@ def test_results_are_what_a_fresh_look_gives(done):
     assert results["test_error"] == wrong / 100
     assert results["confusion"] == confusion.tolist()
     assert results["reconstruction_error"] == pytest.approx(squares / 100, rel=1e-5)
+
+
+def test_rows_of_the_confusion_matrix_are_the_true_classes(done):
+    """The classes as they are guessed, called by the next one's name: all counts stand left of the diagonal."""
+    model, x = done.state.result.eval(), done.data.x_test
+    guess = model.mixture.posterior(encode_rows(model, x)).argmax(dim=1).numpy()
+    found = evaluate(model, x, (guess + 1) % 3, done.run.config, 200)
+    a, b, c = np.bincount(guess, minlength=3).tolist()
+    assert found["confusion"] == [[0, 0, c], [a, 0, 0], [0, b, 0]]
+    assert found["error"] == 1
 
 
 def test_stop_saves_and_resume_ends_the_same(done, npz, tmp_path):

@@ -93,8 +93,8 @@ class _Phi(torch.autograd.Function):
         return value
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple:
-        return grad * ctx.saved_tensors[0], None, None
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return grads[0] * ctx.saved_tensors[0], None, None
 
 
 def inner(p: Mixture, q: Mixture, gamma: float, form: str = "auto") -> Float[Tensor, ""]:
@@ -140,8 +140,8 @@ class _Inner(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple:
-        return *(grad.to(part.dtype) * part for part in ctx.saved_tensors), None, None
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return *(grads[0].to(part.dtype) * part for part in ctx.saved_tensors), None, None
 
 
 def squared_distance(p: Mixture, q: Mixture, gamma: float, form: str = "auto") -> Float[Tensor, ""]:
