@@ -211,7 +211,9 @@ def main() -> NoReturn:
         _fail(message(), 2)
 
 
-def _note(message: Warning | str, *_: Any, **__: Any) -> None:
+def _note(
+    message: Warning | str, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
     """A warning as one line, without the place in the code it came from."""
     print(f"segma: note: {message}", file=sys.stderr)
 
