@@ -193,7 +193,7 @@ def main() -> NoReturn:
     """Run a command; a user's mistake is one line on stderr and exit status 2, a failed job 1."""
     # Threads that wait by spinning make a busy machine 30 times slower; a short spin costs a tenth on an idle one.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
-    warnings.showwarning = _note
+    warnings.showwarning = _note  # ty: ignore[invalid-assignment]
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except InputError as problem:
@@ -211,9 +211,7 @@ def main() -> NoReturn:
         _fail(message(), 2)
 
 
-def _note(
-    message: Warning | str, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
-) -> None:
+def _note(message: Warning | str, *_: Any, **__: Any) -> None:
     """A warning as one line, without the place in the code it came from."""
     print(f"segma: note: {message}", file=sys.stderr)
 
