@@ -11,7 +11,19 @@ SOURCE = ROOT / "src" / "segma"
 
 # From the top down: a module may import only what stands below it (and, inside data/, its neighbours).
 ORDER = [
-    *("__main__", "cli", "progress", "estimator", "launch", "apply", "runs", "metrics.accuracy", "train", "draw"),
+    *(
+        "__main__",
+        "cli",
+        "progress",
+        "estimator",
+        "launch",
+        "apply",
+        "runs",
+        "metrics.accuracy",
+        "train",
+        "distributed",
+        "draw",
+    ),
     *("latent", "model", "networks", "objective", "cramer_wold", "mixture", "recipes", "data", "config", "errors", ""),
 ]
 

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import warnings
+from collections import deque
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -46,21 +47,22 @@ def train(
     ] = None,
 ) -> None:
     """Train a model and print its test error."""
-    from segma import launch
+    from segma import distributed, launch
     from segma.config import assignments
 
     given = {"model": model, "labels": labels, "epochs": epochs, "seed": seed}
     changes = {key: value for key, value in given.items() if value is not None} | assignments(settings or [])
-    job = launch.start(data, recipe, changes, out, data_dir, device, _bar)
-    _train(job)
+    with distributed.group(launch.choose_device(device)):
+        _train(launch.start(data, recipe, changes, out, data_dir, device, _bar))
 
 
 @app.command()
 def resume(run: RunPath, device: Device = "auto", data_dir: DataDir = None) -> None:
     """Go on with a run that was stopped, exactly."""
-    from segma import launch
+    from segma import distributed, launch
 
-    _train(launch.resume(run, data_dir, device, _bar))
+    with distributed.group(launch.choose_device(device)):
+        _train(launch.resume(run, data_dir, device, _bar))
 
 
 @app.command()
@@ -147,17 +149,22 @@ def data_fetch(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: D
 
 
 def _train(job: Any) -> None:
-    """Train with a live bar; the first Ctrl-C saves and says how to go on."""
-    from segma import launch, progress
+    """Train with a live bar; the first Ctrl-C saves and says how to go on. Of several processes the first speaks."""
+    from segma import distributed, launch, progress
 
     with progress.interruptible() as interrupted:
-        print(f"run: {job.run.path} ({job.device})", file=sys.stderr)
+        steps = launch.train(job, interrupted.is_set)
+        if distributed.rank() > 0:
+            deque(steps, maxlen=0)
+            return
+        several = f" x {distributed.size()}" if distributed.size() > 1 else ""
+        print(f"run: {job.run.path} ({job.device}{several})", file=sys.stderr)
         try:
-            progress.show(launch.train(job, interrupted.is_set), job.run.config.epochs)
+            last = progress.show(steps, job.run.config.epochs)
         except RunFailed as problem:
             raise RunFailed(f"{problem}; once mended, go on with: segma resume {job.run.path}") from problem
-    if interrupted.is_set():
-        print(f"stopped at step {job.state.step}, saved; go on with: segma resume {job.run.path}", file=sys.stderr)
+    if last and last.step < last.last:
+        print(f"stopped at step {last.step}, saved; go on with: segma resume {job.run.path}", file=sys.stderr)
         raise typer.Exit(1)
     if len(job.data.x_test):
         _show_results(launch.measure(job.run, job.data, job.state.result.eval()), as_json=False)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 
 import segma
-from segma import data, draw, runs
+from segma import data, distributed, draw, runs
 from segma.apply import class_samples
 from segma.config import Config, override
 from segma.data.arrays import Data
@@ -22,7 +23,7 @@ from segma.errors import InputError
 from segma.metrics.accuracy import error, evaluate
 from segma.model import Model
 from segma.recipes import recipe
-from segma.train import State, fit, rows_per_step, steps_in_all
+from segma.train import State, Step, fit, rows_per_step, steps_in_all
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def start(
 ) -> Job:
     """A new run on a named data set or a path; `settings` go over the recipe's."""
     settings, device = settings or {}, choose_device(device)
-    if out is not None:
+    if out is not None and distributed.rank() == 0:
         runs.check_free(out)
     first = override(Config(), {key: value for key, value in settings.items() if key in ("image_size", "skip_broken")})
     whole = data.load(name, data_dir, first.image_size, first.skip_broken, progress)
@@ -69,8 +70,11 @@ def start(
     state = State.start(new_model(few, config).to(device), config)
     labels = "int" if all(name.isdecimal() and str(int(name)) == name for name in whole.classes) else "str"
     about = runs.describe(whole, str(data.data_dir(data_dir).resolve()), labels)
-    run = runs.create(out or free_name(whole.name), config, about)
-    runs.write_json(run.path / "labels.json", {"kept": kept.tolist(), "held_out": held_out.tolist()})
+    path = out or free_name(whole.name)
+    if distributed.rank() > 0:  # the first process keeps the folder
+        return Job(runs.Run(path, config, about), few, state, device)
+    run = runs.create(path, config, about)
+    runs.write_json(path / "labels.json", {"kept": kept.tolist(), "held_out": held_out.tolist()})
     return Job(run, few, state, device)
 
 
@@ -88,7 +92,8 @@ def resume(path: Path, data_dir: Path | None = None, device: str = "auto", progr
             state.load(tensors, step)
         except (RuntimeError, KeyError, ValueError) as problem:
             raise InputError(f"{path / runs.CHECKPOINT} does not fit config.json: {problem}") from problem
-    runs.cut_log(path / "log.jsonl", state.step)
+    if distributed.rank() == 0:
+        runs.cut_log(path / "log.jsonl", state.step)
     return Job(run, few, state, device)
 
 
@@ -164,7 +169,8 @@ def train(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progre
     def pictures(number: int) -> float:  # due by step `number`
         return number * rows[0] / len(x) // config.samples_every
 
-    with (run.path / "log.jsonl").open("a", buffering=1) as log:
+    logged = Path(run.path / "log.jsonl" if distributed.rank() == 0 else os.devnull)
+    with distributed.together(), logged.open("a", buffering=1) as log:
         for step in fit(state, x, y, config):
             values = wrong = None
             done = step.number == last
@@ -176,19 +182,26 @@ def train(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progre
                 if picture:
                     line["error"] = wrong = look(job, step.number)
                 log.write(json.dumps(line) + "\n")
-            halt = stop()
+            halt = distributed.anywhere(stop())
             if done or halt or time.monotonic() - saved >= config.checkpoint_seconds:
-                if all(map(math.isfinite, step.values().values())):
-                    runs.save_checkpoint(run, state.tensors(), state.step)
-                    runs.save_model(run, state.result, state.step)
                 saved = time.monotonic()
+                save(job, step)
             yield Progress(step.number, last, step.epoch, values, wrong, sum(rows))
             if halt:
                 return
 
 
+def save(job: Job, step: Step) -> None:
+    """A checkpoint, unless the step is not finite: on a GPU that is noticed only every so many steps."""
+    if distributed.rank() == 0 and all(map(math.isfinite, step.values().values())):
+        runs.save_checkpoint(job.run, job.state.tensors(), job.state.step)
+        runs.save_model(job.run, job.state.result, job.state.step)
+
+
 def look(job: Job, step: int) -> float | None:
     """A picture of samples per class into the run folder, and the error on the test (or held-out) split."""
+    if distributed.rank() > 0:
+        return None
     model = job.state.result.eval()
     wrong = error(model, job.data.x_test, job.data.y_test) if (job.data.y_test >= 0).any() else None
     if model.is_image:

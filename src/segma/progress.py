@@ -37,9 +37,9 @@ def bar(items: Iterable, total: int, text: str) -> Iterable:
     return track(items, description=text, total=total, console=Console(stderr=True), transient=True)
 
 
-def show(steps: Iterable, epochs: int) -> None:
-    """Consume the steps of a training and show epoch, losses, error, speed and time left."""
-    console = Console(stderr=True)
+def show(steps: Iterable, epochs: int) -> Any:
+    """Consume the steps of a training and show epoch, losses, error, speed and time left. Returns the last step."""
+    console, step = Console(stderr=True), None
     if console.is_terminal:
         columns = (BarColumn(20), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
         with Progress(*columns, console=console, refresh_per_second=4) as live:
@@ -52,6 +52,7 @@ def show(steps: Iterable, epochs: int) -> None:
             if time.monotonic() - line_at > LINE_SECONDS or step.step == step.last:
                 line_at = time.monotonic()
                 print(f"{step.step}/{step.last} {text} {left:.0f} s left", file=sys.stderr)
+    return step
 
 
 def described(steps: Iterable, epochs: int) -> Iterator[tuple[Any, str, float]]:

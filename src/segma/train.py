@@ -5,19 +5,21 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
+from segma import distributed
 from segma.config import Config
 from segma.cramer_wold import silverman
 from segma.data.batches import interleaved, shuffled, stream
 from segma.data.views import VIEWS, change
-from segma.errors import RunFailed
+from segma.errors import InputError, RunFailed
 from segma.model import Model
 from segma.objective import Terms, consistency, cross_entropy, log_distance, reconstruction
 
@@ -90,6 +92,7 @@ def fit(state: State, x: Tensor, y: Tensor, config: Config) -> Iterator[Step]:
     """
     n, k = len(x), state.model.means.shape[0]
     u, m = rows_per_step(config, n)
+    mine = my_rows(u, m)
     last = steps_in_all(config, n)
     gamma = config.gamma_scale * silverman((u + m if config.all_rows else u) / k)
     known = y.cpu().numpy()
@@ -97,22 +100,24 @@ def fit(state: State, x: Tensor, y: Tensor, config: Config) -> Iterator[Step]:
     labelled = stream(interleaved(known), m, (config.seed, 2), start=state.step)
 
     generator = torch.Generator(x.device)
-    rows = torch.zeros(u + m, dtype=torch.int64, device=x.device)
-    state.model.train()
+    rows = torch.zeros(len(mine), dtype=torch.int64, device=x.device)
+    batch = _Batch(state.model.train())
+    forward = DistributedDataParallel(batch) if distributed.size() > 1 else batch
 
     def plain() -> Float[Tensor, " terms"]:
-        x_batch, y_batch = state.model.prepare(x[rows]), y[rows[u:]]
-        terms = batch_terms(state.model, x_batch, y_batch, u, gamma, config, generator)
-        return _update(state, terms, config)
+        part = u // distributed.size()
+        terms = forward(state.model.prepare(x[rows]), y[rows[part:]], part, gamma, config, generator)
+        return _update(state, Terms(*terms), config)
 
-    step = _captured(plain, state, generator) if x.is_cuda else plain
+    step = _captured(plain, state, generator) if x.is_cuda and distributed.size() == 1 else plain
     pending: list[Step] = []
     while state.step < last:
         count = min(CHECK_EVERY if x.is_cuda else 1, last - state.step)
-        chunk = np.stack([np.concatenate(pair) for pair in islice(zip(unlabelled, labelled, strict=True), count)])
+        chunk = np.stack([np.concatenate(pair)[mine] for pair in islice(zip(unlabelled, labelled, strict=True), count)])
         for batch in torch.from_numpy(chunk).to(x.device):
             rows.copy_(batch)
-            generator.manual_seed(config.seed * 2**32 + state.step)  # the step's number is all the state there is
+            # The step's number is all the state there is; processes draw different views.
+            generator.manual_seed(config.seed * 2**32 + state.step * distributed.size() + distributed.rank())
             _set_rate(state.optimizer, rate(state.step, last, config))
             terms = step().clone()
             state.step += 1
@@ -128,6 +133,14 @@ def rows_per_step(config: Config, n: int) -> tuple[int, int]:
     """Unlabelled and labelled rows in a step; data smaller than a batch keep the proportion."""
     shrink = min(1.0, n / config.unlabelled_rows)
     return round(config.unlabelled_rows * shrink), max(1, round(config.labelled_rows * shrink))
+
+
+def my_rows(u: int, m: int) -> np.ndarray:
+    """Which of a batch's u unlabelled and m labelled rows are this process's: an equal part of either."""
+    parts, rank = distributed.size(), distributed.rank()
+    if u % parts or m % parts:
+        raise InputError(f"a batch of {u} + {m} rows for {parts} processes: both numbers must be multiples of {parts}")
+    return np.concatenate([np.split(np.arange(u), parts)[rank], u + np.split(np.arange(m), parts)[rank]])
 
 
 def steps_in_all(config: Config, n: int) -> int:
@@ -155,10 +168,21 @@ def batch_terms(
     z = z[: len(plain)]
     return Terms(
         reconstruction(plain, model.decode(z)),
-        log_distance(z, target, gamma, config.phi),
+        log_distance(distributed.gather(z), target, gamma, config.phi),
         cross_entropy(z_labelled, y, target),
         agreement,
     )
+
+
+class _Batch(nn.Module):
+    """batch_terms as a module: what DistributedDataParallel can wrap."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *batch: Any) -> Terms:
+        return batch_terms(self.model, *batch)
 
 
 def rate(step: int, last: int, config: Config) -> float:
@@ -188,7 +212,7 @@ def _update(state: State, terms: Terms, config: Config) -> Float[Tensor, " terms
     state.optimizer.step()
     if state.average:
         _average(state.average, state, config.average)
-    return torch.stack([*terms, loss, norm]).detach()
+    return distributed.mean(torch.stack([*terms, loss, norm]).detach())
 
 
 @torch.no_grad()
