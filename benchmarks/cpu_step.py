@@ -22,7 +22,8 @@ from segma import launch
 from segma.config import override
 from segma.data.arrays import Data
 from segma.recipes import recipe
-from segma.train import State, fit
+from segma.state import State
+from segma.train import fit
 
 ROWS, WIDTHS = 200, [784, 1024, 1024, 10, 1024, 1024, 784]
 

@@ -17,7 +17,8 @@ from segma.cramer_wold import silverman, squared_distance
 from segma.data.arrays import Data
 from segma.mixture import Mixture
 from segma.recipes import recipe
-from segma.train import State, fit
+from segma.state import State
+from segma.train import fit
 
 SHAPES = {"mnist": ((28, 28, 1), 10), "svhn": ((32, 32, 3), 10), "celeba": ((64, 64, 3), 4)}
 

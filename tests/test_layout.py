@@ -10,26 +10,14 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "segma"
 
 # From the top down: a module may import only what stands below it (and, inside data/, its neighbours).
-ORDER = [
-    *(
-        "__main__",
-        "cli",
-        "progress",
-        "estimator",
-        "launch",
-        "apply",
-        "runs",
-        "metrics.accuracy",
-        "train",
-        "distributed",
-        "draw",
-    ),
-    *("latent", "model", "networks", "objective", "cramer_wold", "mixture", "recipes", "data", "config", "errors", ""),
-]
+ORDER = """
+__main__ cli progress estimator launch apply runs metrics.accuracy train state distributed draw latent model networks
+objective cramer_wold mixture recipes data config errors
+""".split()
 
 
 def place(module: str) -> int:
-    return ORDER.index("data" if module.split(".")[0] == "data" else module)
+    return ORDER.index("data" if module.split(".")[0] == "data" else module) if module else len(ORDER)
 
 
 def imports(path: Path) -> set[str]:

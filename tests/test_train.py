@@ -14,7 +14,8 @@ from segma.data.arrays import Data
 from segma.data.views import View
 from segma.errors import RunFailed
 from segma.mixture import Mixture
-from segma.train import State, batch_terms, fit, rate, rows_per_step, steps_in_all
+from segma.state import State
+from segma.train import batch_terms, fit, rate, rows_per_step, steps_in_all
 
 SMALL = Config(hidden=(16,), latent_dim=4, batch_size=20, epochs=3, learning_rate=1e-3, mean_distance=3.0)
 VIEWS = dataclasses.replace(SMALL, views="affine", kappa=5.0, confidence=0.4, all_rows=False, average=0.9)

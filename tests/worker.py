@@ -7,7 +7,8 @@ from safetensors.torch import save_file
 
 from segma import distributed, launch
 from segma.data.arrays import Data
-from segma.train import State, fit
+from segma.state import State
+from segma.train import fit
 from test_train import SMALL, toy
 
 with distributed.group("cpu"):

@@ -23,7 +23,8 @@ from segma.errors import InputError
 from segma.metrics.accuracy import error, evaluate
 from segma.model import Model
 from segma.recipes import recipe
-from segma.train import State, Step, fit, rows_per_step, steps_in_all
+from segma.state import State
+from segma.train import Step, fit, rows_per_step, steps_in_all
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,7 @@
 """The training loop: a generator that yields every step, so that logging, saving and stopping stay with the caller."""
 
-import copy
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -12,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.nn.utils import clip_grad_norm_, clip_grad_value_
+from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_norm
 
 from segma import distributed
 from segma.config import Config
@@ -22,6 +20,7 @@ from segma.data.views import VIEWS, change
 from segma.errors import InputError, RunFailed
 from segma.model import Model
 from segma.objective import Terms, consistency, cross_entropy, log_distance, reconstruction
+from segma.state import State
 
 NAMES = (*Terms._fields, "loss", "gradient")  # what Step.terms holds; gradient is its norm before clipping
 CHECK_EVERY = 100  # steps on a GPU between two looks for NaN: each look waits for the GPU
@@ -36,53 +35,6 @@ class Step(NamedTuple):
 
     def values(self) -> dict[str, float]:
         return dict(zip(NAMES, self.terms.tolist(), strict=True))
-
-
-@dataclass
-class State:
-    """All that a resume needs: weights, averaged weights, optimiser, and the number of steps done."""
-
-    model: Model
-    average: Model | None
-    optimizer: torch.optim.Adam
-    step: int = 0
-
-    @classmethod
-    def start(cls, model: Model, config: Config) -> "State":
-        cuda = next(model.parameters()).is_cuda  # a captured step reads the rate from the GPU
-        rate = torch.tensor(config.learning_rate, device="cuda") if cuda else config.learning_rate
-        trained = [p for p in model.parameters() if p.requires_grad]
-        optimizer = torch.optim.Adam(trained, lr=rate, fused=True, capturable=cuda)
-        average = copy.deepcopy(model).requires_grad_(False).eval() if config.average else None
-        return cls(model, average, optimizer)
-
-    @property
-    def result(self) -> Model:
-        """The model to use: the averaged weights where there are any."""
-        return self.average or self.model
-
-    def tensors(self) -> dict[str, Tensor]:
-        out = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        if self.average:
-            out |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
-        for i, slots in self.optimizer.state_dict()["state"].items():
-            out |= {f"adam.{i}.{name}": value for name, value in slots.items()}
-        return out
-
-    def load(self, tensors: dict[str, Tensor], step: int) -> None:
-        parts: dict[str, dict] = {"model": {}, "average": {}, "adam": {}}
-        for name, value in tensors.items():
-            part, rest = name.split(".", 1)
-            parts[part][rest] = value
-        self.model.load_state_dict(parts["model"])
-        if self.average:
-            self.average.load_state_dict(parts["average"])
-        slots: dict[int, dict] = {}
-        for name, value in parts["adam"].items():
-            i, slot = name.split(".")
-            slots.setdefault(int(i), {})[slot] = value
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": slots})
-        self.step = step
 
 
 def fit(state: State, x: Tensor, y: Tensor, config: Config) -> Iterator[Step]:
@@ -101,12 +53,12 @@ def fit(state: State, x: Tensor, y: Tensor, config: Config) -> Iterator[Step]:
 
     generator = torch.Generator(x.device)
     rows = torch.zeros(len(mine), dtype=torch.int64, device=x.device)
-    batch = _Batch(state.model.train())
-    forward = DistributedDataParallel(batch) if distributed.size() > 1 else batch
+    terms_of = _Batch(state.model.train())
+    terms_of = DistributedDataParallel(terms_of) if distributed.size() > 1 else terms_of
 
     def plain() -> Float[Tensor, " terms"]:
         part = u // distributed.size()
-        terms = forward(state.model.prepare(x[rows]), y[rows[part:]], part, gamma, config, generator)
+        terms = terms_of(state.model.prepare(x[rows]), y[rows[part:]], part, gamma, config, generator)
         return _update(state, Terms(*terms), config)
 
     step = _captured(plain, state, generator) if x.is_cuda and distributed.size() == 1 else plain
@@ -114,8 +66,8 @@ def fit(state: State, x: Tensor, y: Tensor, config: Config) -> Iterator[Step]:
     while state.step < last:
         count = min(CHECK_EVERY if x.is_cuda else 1, last - state.step)
         chunk = np.stack([np.concatenate(pair)[mine] for pair in islice(zip(unlabelled, labelled, strict=True), count)])
-        for batch in torch.from_numpy(chunk).to(x.device):
-            rows.copy_(batch)
+        for numbers in torch.from_numpy(chunk).to(x.device):
+            rows.copy_(numbers)
             # The step's number is all the state there is; processes draw different views.
             generator.manual_seed(config.seed * 2**32 + state.step * distributed.size() + distributed.rank())
             _set_rate(state.optimizer, rate(state.step, last, config))
@@ -206,7 +158,9 @@ def _update(state: State, terms: Terms, config: Config) -> Float[Tensor, " terms
     state.optimizer.zero_grad(set_to_none=True)
     loss.backward()
     trained = state.optimizer.param_groups[0]["params"]
-    norm = clip_grad_norm_(trained, config.clip_norm or math.inf)
+    norm = get_total_norm([p.grad for p in trained if p.grad is not None])
+    if config.clip_norm:
+        clip_grads_with_norm_(trained, config.clip_norm, norm)
     if config.clip_value:
         clip_grad_value_(trained, config.clip_value)
     state.optimizer.step()

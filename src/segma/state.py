@@ -1,0 +1,55 @@
+"""All that a resume needs of a training: weights, averaged weights, optimiser, and the number of steps done."""
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from segma.config import Config
+from segma.model import Model
+
+
+@dataclass
+class State:
+    model: Model
+    average: Model | None
+    optimizer: torch.optim.Adam
+    step: int = 0
+
+    @classmethod
+    def start(cls, model: Model, config: Config) -> "State":
+        cuda = next(model.parameters()).is_cuda  # a captured step reads the rate from the GPU
+        rate = torch.tensor(config.learning_rate, device="cuda") if cuda else config.learning_rate
+        trained = [p for p in model.parameters() if p.requires_grad]
+        optimizer = torch.optim.Adam(trained, lr=rate, fused=True, capturable=cuda)
+        average = copy.deepcopy(model).requires_grad_(False).eval() if config.average else None
+        return cls(model, average, optimizer)
+
+    @property
+    def result(self) -> Model:
+        """The model to use: the averaged weights where there are any."""
+        return self.average or self.model
+
+    def tensors(self) -> dict[str, Tensor]:
+        out = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        if self.average:
+            out |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
+        for i, slots in self.optimizer.state_dict()["state"].items():
+            out |= {f"adam.{i}.{name}": value for name, value in slots.items()}
+        return out
+
+    def load(self, tensors: dict[str, Tensor], step: int) -> None:
+        parts: dict[str, dict] = {"model": {}, "average": {}, "adam": {}}
+        for name, value in tensors.items():
+            part, rest = name.split(".", 1)
+            parts[part][rest] = value
+        self.model.load_state_dict(parts["model"])
+        if self.average:
+            self.average.load_state_dict(parts["average"])
+        slots: dict[int, dict] = {}
+        for name, value in parts["adam"].items():
+            i, slot = name.split(".")
+            slots.setdefault(int(i), {})[slot] = value
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": slots})
+        self.step = step
