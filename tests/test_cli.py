@@ -43,7 +43,7 @@ def test_train_prints_the_error_on_stdout_and_progress_on_stderr(call, tmp_path)
     status, out, err = call("train", "digits", "--labels", 50, "--seed", 3, "--out", tmp_path / "run", *WORDS)
     assert status == 0
     assert re.search(r"^test error: \d+\.\d\d%  \(50 labels, test, 500 rows\)$", out, re.MULTILINE)
-    assert re.search(r"\d+/\d+ epoch 40/40  mse .* log d2 .* ce .* error .* [\d,]+/s 0 s left", err)
+    assert re.search(r"\d+/\d+ epoch 40/40  mse .* log d2 .* ce .* error .* [\d,]+/s  0:00:00 left", err)
     picture = re.search(r"samples, one row per class: (.*)", out)
     assert Path(picture[1]).exists()
     settings = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
@@ -70,13 +70,16 @@ def test_evaluate_for_people(call, run):
     status, out, _ = call("evaluate", run)
     assert status == 0
     assert "test error: " in out
-    assert len(re.findall(r"^ +\d  +\d", out, re.MULTILINE)) == 10
+    assert len(re.findall(r"^ +\d  +\d", out, re.MULTILINE)) == 10 + 1  # and the names above them
 
 
 def test_resume_of_a_finished_run_says_the_same(call, run):
     before = (run / "model.safetensors").read_bytes()
-    status, out, _ = call("resume", run, "--device", "cpu")
+    for picture in (run / "samples").iterdir():
+        picture.unlink()
+    status, out, err = call("resume", run, "--device", "cpu")
     assert status == 0
+    assert "already finished" in err
     assert "test error" in out
     assert (run / "model.safetensors").read_bytes() == before
 
@@ -161,6 +164,12 @@ def test_tables_from_the_command_line(call, tmp_path):
     assert [row["class"] for row in found["results"]] == ["no", "yes", "yes"]
     status, _, err = call("evaluate", tmp_path / "run")
     assert (status, err) == (2, "segma: t has no test split: add one, or train with --set holdout=0.2\n")
+    (tmp_path / "rows.csv").write_text("1e30,1e30,-1e30\n")
+    status, out, err = call("classify", tmp_path / "run", tmp_path / "rows.csv", "--json")
+    assert (status, out) == (2, "")
+    assert "too far from the training data" in err
+    status, _, err = call("train", tmp_path / "t.npz", "--set", "network=strided", "--set", "filters=8")
+    assert (status, err) == (2, "segma: network = 'strided' is for images; for a table allowed is mlp\n")
     (tmp_path / "rows.csv").write_text("1,2\n")
     assert call("classify", tmp_path / "run", tmp_path / "rows.csv")[0] == 2
     assert call("sample", tmp_path / "run", "--out", tmp_path / "s.png")[0] == 2
@@ -198,6 +207,9 @@ def test_data_commands(call, tmp_path):
         (["train", "digits", "--seed", "-1"], "seed = -1"),
         (["train", "nowhere.npz"], "nowhere.npz: no such file"),
         (["train"], "DATA"),
+        (["train", "digits", "--set", "data=mnist"], "not a setting to change"),
+        (["train", "digits", "--epochs", "4", "--set", "epochs=3"], "give one of them"),
+        (["train", "./nowhere", "--set", "image_size=8"], "./nowhere: no such file or folder"),
         (["trian"], "trian"),
         (["resume", "nowhere"], "nowhere is not a run: it has no config.json"),
         (["evaluate", "nowhere"], "nowhere is not a run"),
@@ -236,6 +248,9 @@ def test_nothing_is_overwritten(call, run, tmp_path):
 
 def test_help_of_every_command(call):
     _, out, _ = call("--help")
+    assert call() == (0, out, "")
+    assert call("data")[0] == 0
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", call("--version")[1])
     for command in ("train", "resume", "evaluate", "classify", "sample", "data"):
         assert re.search(rf"^  {command} ", out, re.MULTILINE)
         assert call(command, "--help")[0] == 0

@@ -72,6 +72,13 @@ def test_every_setting_has_a_comment_that_says_what_it_is():
     assert set(bare) == themselves  # these say it
 
 
+def test_the_guide_lists_every_setting():
+    from pathlib import Path
+
+    guide = (Path(__file__).parents[1] / "docs" / "guide.md").read_text()
+    assert [name for name in TYPES if f"| `{name}` |" not in guide] == []
+
+
 def test_rows_of_a_batch():
     assert [(c.unlabelled_rows, c.labelled_rows) for c in (Config(), Config(batch_size=320, labelled_share=0.2))] == [
         (100, 100),

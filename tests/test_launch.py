@@ -47,7 +47,7 @@ def finish(job: launch.Job) -> launch.Job:
 @pytest.fixture(scope="module")
 def done(npz, tmp_path_factory) -> launch.Job:
     job = finish(launch.start(str(npz), "best", SMALL, tmp_path_factory.mktemp("runs") / "run", device="cpu"))
-    launch.measure(job.run, job.data, job.state.result.eval())
+    runs.write_json(job.run.path / "results.json", launch.measure(job.run, job.data, job.state.result.eval()))
     return job
 
 
@@ -218,8 +218,9 @@ def test_nan_keeps_the_last_good_checkpoint(npz, tmp_path, monkeypatch):
         return terms._replace(cross_entropy=terms.cross_entropy * float("nan")) if next(count) == 5 else terms
 
     monkeypatch.setattr(train, "batch_terms", poison)
-    with pytest.raises(RunFailed, match="step 6: the cross entropy is nan"):
+    with pytest.raises(RunFailed, match="step 6: the cross entropy is nan") as failure:
         finish(job)
+    assert not failure.value.resumable
     tensors, step = runs.read_checkpoint(job.run)
     assert step == 5
     assert all(torch.isfinite(value).all() for value in tensors.values())
@@ -293,6 +294,31 @@ def test_a_missing_or_foreign_model_is_named(done, tmp_path):
         runs.load_model(runs.read(run))
     with pytest.raises(InputError, match=r"does not fit config.json"):
         launch.resume(run)
+
+
+def test_a_finished_run_without_its_checkpoint_is_not_started_anew(done, tmp_path):
+    run = copy_of(done, tmp_path)
+    (run / runs.CHECKPOINT).unlink()
+    before = (run / "model.safetensors").read_bytes()
+    with pytest.raises(InputError, match="holds a trained model but no checkpoint: it can be used, not resumed"):
+        launch.resume(run)
+    assert (run / "model.safetensors").read_bytes() == before
+
+
+def test_a_lost_model_comes_back_from_the_checkpoint(done, tmp_path):
+    run = copy_of(done, tmp_path)
+    (run / "model.safetensors").unlink()
+    assert list(launch.train(launch.resume(run, device="cpu"))) == []
+    assert (run / "model.safetensors").read_bytes() == (done.run.path / "model.safetensors").read_bytes()
+
+
+def test_one_training_at_a_time_in_a_folder(npz, tmp_path):
+    job = launch.start(str(npz), "best", SMALL, tmp_path / "run", device="cpu")
+    first = launch.train(job)
+    next(first)
+    with pytest.raises(InputError, match="is being trained by another process"):
+        next(launch.train(launch.resume(tmp_path / "run", device="cpu")))
+    assert len(list(first)) == 149
 
 
 def test_a_folder_that_is_no_run(tmp_path):

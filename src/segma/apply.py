@@ -23,6 +23,9 @@ def classify(run: runs.Run, files: list[Path]) -> list[dict]:
         names, x = table_rows(files, run.shape[0])
     with torch.no_grad():
         posterior = model.mixture.posterior(encode_rows(model, x)).cpu().numpy()
+    for name, p in zip(names, posterior, strict=True):
+        if not np.isfinite(p).all():
+            raise InputError(f"{name}: its values are too far from the training data to be classified")
     return [
         {"file": name, "class": run.classes[p.argmax()], "posterior": dict(zip(run.classes, p.tolist(), strict=True))}
         for name, p in zip(names, posterior, strict=True)

@@ -1,7 +1,6 @@
 """The command line: each command a few lines over the library, which is imported only when a command runs."""
 
 import json
-import os
 import sys
 import warnings
 from collections import deque
@@ -10,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from segma import __version__
 from segma.errors import InputError, RunFailed
 
 app = typer.Typer(
@@ -22,6 +22,18 @@ app = typer.Typer(
 data_app = typer.Typer(help="List, check or fetch data sets.")
 app.add_typer(data_app, name="data")
 
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False) -> None:
+    pass
+
+
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 DataDir = Annotated[Path | None, typer.Option(help="Where data files are; else $SEGMA_DATA, else ~/.cache/segma.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
@@ -32,13 +44,13 @@ Out = Annotated[Path, typer.Option(metavar="FILE", help="A .png or .gif that doe
 @app.command()
 def train(
     data: Annotated[str, typer.Argument(metavar="DATA", help="digits, mnist, svhn, celeba, an .npz or a folder.")],
-    model: Annotated[str, typer.Option(help="segma.")] = "segma",
+    model: Annotated[str | None, typer.Option(help="segma.")] = None,
     recipe: Annotated[str, typer.Option(help="best or paper.")] = "best",
     labels: Annotated[
         str | None, typer.Option(metavar="N", help="How many labels to keep; the rest is hidden.")
     ] = None,
     epochs: Annotated[str | None, typer.Option(metavar="N", help="Passes over the training rows.")] = None,
-    seed: Annotated[str, typer.Option(metavar="S", help="Which labels are kept, weights at the start, order.")] = "0",
+    seed: Annotated[str | None, typer.Option(metavar="S", help="Labels kept, first weights, order; else 0.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="A new folder; else runs/DATA-1, -2, ...")] = None,
     device: Device = "auto",
     data_dir: DataDir = None,
@@ -51,7 +63,10 @@ def train(
     from segma.config import assignments
 
     given = {"model": model, "labels": labels, "epochs": epochs, "seed": seed}
-    changes = {key: value for key, value in given.items() if value is not None} | assignments(settings or [])
+    given, changes = {key: value for key, value in given.items() if value is not None}, assignments(settings or [])
+    for key in given.keys() & changes.keys():
+        raise InputError(f"--{key} {given[key]} and --set {key}={changes[key]}: give one of them")
+    changes |= given
     with distributed.group(launch.choose_device(device)):
         _train(launch.start(data, recipe, changes, out, data_dir, device, _bar))
 
@@ -75,7 +90,7 @@ def evaluate(run: RunPath, as_json: AsJson = False, device: Device = "auto", dat
 
     opened = runs.read(run)
     model = runs.load_model(opened, launch.choose_device(device))
-    _show_results(launch.measure(opened, launch.load_data(opened, data_dir, _bar), model), as_json)
+    _show_results(opened, launch.measure(opened, launch.load_data(opened, data_dir, _bar), model), as_json)
 
 
 @app.command()
@@ -162,32 +177,47 @@ def _train(job: Any) -> None:
         try:
             last = progress.show(steps, job.run.config.epochs)
         except RunFailed as problem:
-            raise RunFailed(f"{problem}; once mended, go on with: segma resume {job.run.path}") from problem
-    if last and last.step < last.last:
+            hint = f"; once mended, go on with: segma resume {job.run.path}" if problem.resumable else ""
+            raise RunFailed(f"{problem}{hint}") from problem
+    if last is None:
+        print(f"already finished, at step {job.state.step}", file=sys.stderr)
+    elif last.step < last.last:
         print(f"stopped at step {last.step}, saved; go on with: segma resume {job.run.path}", file=sys.stderr)
         raise typer.Exit(1)
     if len(job.data.x_test):
-        _show_results(launch.measure(job.run, job.data, job.state.result.eval()), as_json=False)
-    if job.state.result.is_image:
-        picture = sorted((job.run.path / "samples").glob("*.png"))[-1]
+        _show_results(job.run, launch.measure(job.run, job.data, job.state.result.eval()), as_json=False)
+    for picture in sorted((job.run.path / "samples").glob("*.png"))[-1:]:
         print(f"samples, one row per class: {picture}")
     print(f"run: {job.run.path}")
 
 
-def _show_results(results: dict, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(results))
-        return
+def _show_results(run: Any, results: dict, as_json: bool) -> None:
+    """Print, then keep in results.json: what was measured is seen even where it cannot be written."""
+    print(json.dumps(results) if as_json else _as_text(results))
+    from segma import runs
+
+    runs.write_json(run.path / "results.json", results)
+
+
+def _as_text(results: dict) -> str:
     split = "test" if "test_error" in results else "validation"
     wrong, protocol = results[f"{split}_error"], results["protocol"]
-    print("true class, and how many were taken for each:")
-    width = max(len(name) for name in results["classes"])
-    for name, row in zip(results["classes"], results["confusion"], strict=True):
-        print(f"  {name:>{width}}  " + " ".join(f"{count:5d}" for count in row))
-    print(f"reconstruction error: {results['reconstruction_error']:.4g} (squared, per sample)")
-    print(f"log d^2: {results['log_distance']:.3f}")
+    names = results["classes"]
+    width = max(len(name) for name in names)
+    lines = ["rows: true class; columns: the class it was taken for"]
+    if width <= 5:
+        lines.append(f"  {'':{width}}  " + " ".join(f"{name:>5}" for name in names))
+    for name, row in zip(names, results["confusion"], strict=True):
+        lines.append(f"  {name:>{width}}  " + " ".join(f"{count:5d}" for count in row))
     shown = "no labelled rows to measure on" if wrong is None else f"{wrong:.2%}"
-    print(f"{split} error: {shown}  ({protocol['labels']} labels, {protocol['split']})")
+    return "\n".join(
+        [
+            *lines,
+            f"reconstruction error: {results['reconstruction_error']:.4g} (squared, per sample)",
+            f"log d^2: {results['log_distance']:.3f}",
+            f"{split} error: {shown}  ({protocol['labels']} labels, {protocol['split']})",
+        ]
+    )
 
 
 def _bar(items: Any, total: int, text: str) -> Any:
@@ -198,8 +228,8 @@ def _bar(items: Any, total: int, text: str) -> Any:
 
 def main() -> NoReturn:
     """Run a command; a user's mistake is one line on stderr and exit status 2, a failed job 1."""
-    # Threads that wait by spinning make a busy machine 30 times slower; a short spin costs a tenth on an idle one.
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    if sys.argv[1:] in ([], ["data"]):
+        sys.argv.append("--help")
     warnings.showwarning = _note  # ty: ignore[invalid-assignment]
     try:
         sys.exit(app(standalone_mode=False) or 0)

@@ -5,6 +5,7 @@ import difflib
 import math
 import types
 import typing
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,13 +133,17 @@ def _interval(low: float, high: float) -> str:
     return f"{low} or more" if high == math.inf else f"{low} to {high}"
 
 
-def override(config: Config, settings: dict) -> Config:
-    """`config` with some settings replaced; values may be text, as typed after --set."""
+def check_names(settings: Iterable[str]) -> None:
     for name in settings:
         if name not in TYPES:
             near = difflib.get_close_matches(name, TYPES, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(TYPES)}"
             raise InputError(f"unknown setting {name!r}: {hint}")
+
+
+def override(config: Config, settings: dict) -> Config:
+    """`config` with some settings replaced; values may be text, as typed after --set."""
+    check_names(settings)
     return dataclasses.replace(config, **{name: _parse(name, value) for name, value in settings.items()})
 
 

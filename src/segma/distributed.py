@@ -34,9 +34,9 @@ def group(device: str) -> Generator[None]:
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl" if device == "cuda" else "gloo")
-    try:
-        yield
-    finally:
+    yield
+    dist.barrier()  # the first one may have more to do: who leaves early takes the connections along
+    if device == "cuda":  # with gloo and DDP, destroying the group now and then aborts the process (torch 2.13)
         dist.destroy_process_group()
 
 

@@ -6,4 +6,11 @@ class InputError(ValueError):
 
 
 class RunFailed(RuntimeError):
-    """A job that could not go on: the message says why and what is safe. The command line exits with 1."""
+    """A job that could not go on: the message says why and what is safe. The command line exits with 1.
+
+    `resumable` says whether the same run may succeed when it is resumed, as after a full disk.
+    """
+
+    def __init__(self, message: str, resumable: bool = True) -> None:
+        super().__init__(message)
+        self.resumable = resumable

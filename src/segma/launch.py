@@ -5,10 +5,11 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ import torch
 import segma
 from segma import data, distributed, draw, runs
 from segma.apply import class_samples
-from segma.config import Config, override
+from segma.config import Config, check_names, override
 from segma.data.arrays import Data
 from segma.data.labels import hide, hold_out
 from segma.errors import InputError
@@ -59,6 +60,12 @@ def start(
 ) -> Job:
     """A new run on a named data set or a path; `settings` go over the recipe's."""
     settings, device = settings or {}, choose_device(device)
+    check_names(settings)
+    for key in ("data", "recipe"):
+        if key in settings:
+            raise InputError(
+                f"--set {key}={settings[key]}: this one is not a setting to change but what `train` is given"
+            )
     if out is not None and distributed.rank() == 0:
         runs.check_free(out)
     first = override(Config(), {key: value for key, value in settings.items() if key in ("image_size", "skip_broken")})
@@ -82,8 +89,8 @@ def start(
 def resume(path: Path, data_dir: Path | None = None, device: str = "auto", progress: Callable | None = None) -> Job:
     """Go on with a run from its last checkpoint, exactly."""
     run = runs.read(path)
-    if not runs.has_checkpoint(run) and not (path / "labels.json").exists():
-        raise InputError(f"{path} holds a model saved without its training: it can be used, not resumed")
+    if not runs.has_checkpoint(run) and (path / "model.safetensors").exists():
+        raise InputError(f"{path} holds a trained model but no checkpoint: it can be used, not resumed")
     few = load_data(run, data_dir, progress)
     device = choose_device(device)
     state = State.start(new_model(few, run.config).to(device), run.config)
@@ -92,9 +99,7 @@ def resume(path: Path, data_dir: Path | None = None, device: str = "auto", progr
         try:
             state.load(tensors, step)
         except (RuntimeError, KeyError, ValueError) as problem:
-            raise InputError(f"{path / runs.CHECKPOINT} does not fit config.json: {problem}") from problem
-    if distributed.rank() == 0:
-        runs.cut_log(path / "log.jsonl", state.step)
+            raise InputError(f"{path / runs.CHECKPOINT} does not fit config.json: other shapes or names") from problem
     return Job(run, few, state, device)
 
 
@@ -170,8 +175,11 @@ def train(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progre
     def pictures(number: int) -> float:  # due by step `number`
         return number * rows[0] / len(x) // config.samples_every
 
-    logged = Path(run.path / "log.jsonl" if distributed.rank() == 0 else os.devnull)
-    with distributed.together(), logged.open("a", buffering=1) as log:
+    with distributed.together(), open_log(job) as log:
+        if (
+            state.step >= last and distributed.rank() == 0
+        ):  # finished: the model may have been lost, the checkpoint has it
+            runs.save_model(run, state.result, state.step)
         for step in fit(state, x, y, config):
             values = wrong = None
             done = step.number == last
@@ -190,6 +198,19 @@ def train(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progre
             yield Progress(step.number, last, step.epoch, values, wrong, sum(rows))
             if halt:
                 return
+
+
+@contextmanager
+def open_log(job: Job) -> Generator[TextIO]:
+    """The log up to the state's step, in a folder that no other training may enter; only the first process has one."""
+    if distributed.rank() > 0:
+        with Path(os.devnull).open("w") as nowhere:
+            yield nowhere
+        return
+    with runs.locked(job.run):
+        runs.cut_log(job.run.path / "log.jsonl", job.state.step)
+        with (job.run.path / "log.jsonl").open("a", buffering=1) as log:
+            yield log
 
 
 def save(job: Job, step: Step) -> None:
@@ -213,13 +234,13 @@ def look(job: Job, step: int) -> float | None:
 
 
 def measure(run: runs.Run, few: Data, model: Model) -> dict:
-    """Evaluate on the test split, or on the held-out rows, and keep the numbers with their protocol in results.json."""
+    """The numbers of a run on its test split, or on the held-out rows, with the protocol that produced them."""
     split = "validation" if run.config.holdout else "test"
     if not len(few.x_test):
         raise InputError(f"{few.name} has no test split: add one, or train with --set holdout=0.2")
     found = evaluate(model, few.x_test, few.y_test, run.config, len(few.x_train))
     config, steps = run.config, runs.steps_done(run)
-    results = {
+    return {
         f"{split}_error": found.pop("error"),
         **found,
         "classes": list(run.classes),
@@ -237,5 +258,3 @@ def measure(run: runs.Run, few: Data, model: Model) -> dict:
             "segma": segma.__version__,
         },
     }
-    runs.write_json(run.path / "results.json", results)
-    return results

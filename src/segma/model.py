@@ -53,8 +53,8 @@ class Model(nn.Module):
         if constant.all():
             raise InputError(f"all {len(constant)} features are constant: there is nothing to learn")
         if constant.any():
-            columns = ", ".join(map(str, np.flatnonzero(constant)[:5]))
-            warnings.warn(f"{constant.sum()} constant features carry nothing (columns {columns}, ...)", stacklevel=2)
+            columns = ", ".join(map(str, np.flatnonzero(constant)[:5])) + (", ..." if constant.sum() > 5 else "")
+            warnings.warn(f"{constant.sum()} constant features carry nothing: columns {columns}", stacklevel=2)
         self.shift.copy_(torch.from_numpy(x.mean(axis=0, dtype=np.float64)))
         self.scale.copy_(torch.from_numpy(np.where(constant, 1.0, deviation)))
 

@@ -11,12 +11,15 @@ import torch
 from torch import nn
 
 from segma.config import Config
+from segma.errors import InputError
 
 Layers = list[nn.Module]
 
 
 def build(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
     """(encoder, decoder) of `config.network` for inputs of `shape`, Glorot-initialised (paper, sec. VI-A)."""
+    if len(shape) == 1 and config.network != "mlp":
+        raise InputError(f"network = {config.network!r} is for images; for a table allowed is mlp")
     encoder, decoder = NETWORKS[config.network](config, shape)
     generator = torch.Generator().manual_seed(config.seed)
     for layer in [*encoder.modules(), *decoder.modules()]:

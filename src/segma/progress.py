@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from rich.console import Console
@@ -33,8 +34,9 @@ def interruptible() -> Generator[threading.Event]:
 
 
 def bar(items: Iterable, total: int, text: str) -> Iterable:
-    """Iterate with a bar."""
-    return track(items, description=text, total=total, console=Console(stderr=True), transient=True)
+    """Iterate with a bar, where there is a terminal."""
+    console = Console(stderr=True)
+    return track(items, text, total, console=console, transient=True) if console.is_terminal else items
 
 
 def show(steps: Iterable, epochs: int) -> Any:
@@ -51,7 +53,7 @@ def show(steps: Iterable, epochs: int) -> Any:
         for step, text, left in described(steps, epochs):
             if time.monotonic() - line_at > LINE_SECONDS or step.step == step.last:
                 line_at = time.monotonic()
-                print(f"{step.step}/{step.last} {text} {left:.0f} s left", file=sys.stderr)
+                print(f"{step.step}/{step.last} {text}  {timedelta(seconds=round(left))} left", file=sys.stderr)
     return step
 
 

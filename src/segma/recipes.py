@@ -101,27 +101,28 @@ def _widths(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _best_for(shape: tuple[int, ...], n: int, k: int) -> dict:
-    """Unknown data: dense layers for tables, a few convolutions for small grey pictures, more with batch norm for the
-    rest. So many epochs that any amount of data gets the same number of steps."""
-    settings: dict = {"latent_dim": max(10, k), "hidden": _widths(shape), "batch_size": 320 if n >= 5000 else 160}
+    """Unknown data: dense layers for tables, a few convolutions for pictures, the deeper net for many larger ones (they
+    take a GPU). So many epochs that any amount of data gets the same number of steps."""
+    settings: dict = {"latent_dim": max(10, k), "batch_size": 320 if n >= 5000 else 160}
     if len(shape) == 1:
-        settings |= {"views": "noise", "latent_dim": max(2, min(10, shape[0], 2 * k)), "kappa": 0.0}
-        steps = 2000
+        settings |= {"views": "noise", "hidden": _widths(shape), "latent_dim": max(2, min(10, shape[0], 2 * k))}
+        steps = 500  # more lets a dense net fit the few labels ever closer and the rest worse
     elif shape[2] == 1 and max(shape[:2]) <= 32:
-        halvings = max(1, min(3, int(math.log2(max(shape[:2]) / 2))))
-        settings |= {"network": "strided", "filters": (32, 64, 128)[:halvings], "hidden": (256,), "learning_rate": 2e-3}
+        settings |= {"network": "strided", "filters": _filters(shape)[:3], "hidden": (256,), "learning_rate": 2e-3}
         steps = 2500
     else:
-        halvings = max(1, round(math.log2(max(shape[:2]) / 4)))
-        settings |= {
-            "network": "blocks",
-            "filters": tuple(min(32 * 2**i, 256) for i in range(halvings)),
-            "hidden": (),
-            "latent_dim": max(32, k),
-            "views": "photo" if shape[2] == 3 else "affine",
-            "clip_norm": 20.0,
-        }
+        settings |= {"latent_dim": max(32, k), "views": "photo" if shape[2] == 3 else "affine", "clip_norm": 20.0}
+        if n >= 10_000:
+            settings |= {"network": "blocks", "filters": _filters(shape), "hidden": ()}
+        else:
+            settings |= {"network": "strided", "filters": _filters(shape), "hidden": (256,), "batch_size": 80}
         steps = 1500
     unlabelled = min(n, round(settings["batch_size"] * (1 - BEST["labelled_share"])))
     epochs = max(1, math.ceil(steps * unlabelled / n))
     return settings | {"epochs": epochs, "samples_every": max(1, epochs // 10)}
+
+
+def _filters(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A filter bank for each halving that leaves at least two pixels of the longer side, to four at most."""
+    halvings = max(1, min(4, int(math.log2(max(shape[:2]) / 2))))
+    return (32, 64, 128, 128)[:halvings]

@@ -3,9 +3,12 @@
 Every file is written whole or not at all, nothing is deleted, and no pickle is read.
 """
 
+import fcntl
 import json
 import os
 import platform
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +59,8 @@ def create(path: Path, config: Config, about: dict) -> Run:
 
 def check_free(path: Path) -> None:
     if path.exists():
-        raise InputError(f"{path} exists and is not overwritten: choose another, or go on with: segma resume {path}")
+        hint = f", or go on with: segma resume {path}" if (path / "labels.json").exists() else ""
+        raise InputError(f"{path} exists and is not overwritten: choose another name{hint}")
 
 
 def describe(data: Data, where: str | None, labels: str) -> dict:
@@ -110,7 +114,9 @@ def load_model(run: Run, device: str = "cpu") -> Model:
     try:
         model.load_state_dict(tensors)
     except RuntimeError as problem:
-        raise InputError(f"{run.path / 'model.safetensors'} does not fit config.json: {problem}") from problem
+        raise InputError(
+            f"{run.path / 'model.safetensors'} does not fit config.json: other shapes or names"
+        ) from problem
     return model.to(device).eval()
 
 
@@ -167,6 +173,17 @@ def write(path: Path, content: bytes) -> None:
     except OSError as problem:
         part.unlink(missing_ok=True)
         raise RunFailed(f"cannot write {path}: {problem.strerror}; what was saved before is intact") from problem
+
+
+@contextmanager
+def locked(run: Run) -> Generator[None]:
+    """One training at a time in a folder; the lock goes with the process, however it ends."""
+    with (run.path / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"{run.path} is being trained by another process") from None
+        yield
 
 
 def cut_log(path: Path, step: int) -> None:

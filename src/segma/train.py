@@ -213,6 +213,7 @@ def _check(steps: list[Step]) -> None:
         for name, value in step.values().items():
             if not math.isfinite(value):
                 raise RunFailed(
-                    f"step {step.number}: the {name.replace('_', ' ')} is {value}, so training stopped; "
-                    f"a smaller learning_rate or alpha, or clip_norm=5, may help"
+                    f"step {step.number}: the {name.replace('_', ' ')} is {value}, so training stopped; start again "
+                    "with a smaller learning_rate or alpha, or with clip_norm=5",
+                    resumable=False,
                 )

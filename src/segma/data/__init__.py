@@ -29,6 +29,8 @@ def load(
     named = name if isinstance(name, str) and name in NAMED else None
     if not named and path.is_dir():
         return folder.load(path, image_size, skip_broken, progress)
+    if not named and not path.exists() and (path.suffix == ".npz" or os.sep in str(name)):
+        raise InputError(f"{name}: no such file or folder")
     for setting, value in (("image_size", image_size), ("skip_broken", skip_broken)):
         if value:
             raise InputError(f"{setting}={value} for {name}, allowed for folders of pictures only")
