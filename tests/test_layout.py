@@ -92,3 +92,14 @@ def test_links_in_the_docs_lead_somewhere():
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_map_names_what_exists():
+    """Every function and test in docs/paper_map.md is there."""
+    text = (ROOT / "docs" / "paper_map.md").read_text()
+    tests = "".join(path.read_text() for path in (ROOT / "tests").glob("test_*.py"))
+    for name in re.findall(r"\btest_\w+(?!\w*\.py)\b", text):
+        assert f"def {name}(" in tests or (ROOT / "tests" / f"{name}.py").exists(), name
+    for module, name in re.findall(r"`(cramer_wold|objective|networks|model|latent|apply|train)\.(\w+)", text):
+        source = (SOURCE / f"{module}.py").read_text()
+        assert re.search(rf"^(def|class) {name}\b", source, re.MULTILINE), f"{module}.{name}"
