@@ -54,7 +54,7 @@ class Config:
     clip_norm: float = 0.0  # global gradient norm; 0 is off
     clip_value: float = 0.0  # then each gradient's size; 0 is off
     average: float = 0.0  # decay of the averaged weights that are used after training; 0 is off
-    precision: str = "float32"  # of the networks; the codes and the distance stay float32. bfloat16 is for GPUs
+    precision: str = "tf32"  # of the networks on a GPU: float32, tf32 or bfloat16; the distance is in float64
     # the run
     seed: int = 0  # initial weights, batch order, views
     log_every: int = 100  # steps
@@ -99,7 +99,7 @@ CHOICES = {
     "phi": ("auto", "paper", "exact"),
     "views": ("none", "noise", "affine", "photo", "street"),
     "schedule": ("constant", "cosine"),
-    "precision": ("float32", "bfloat16"),
+    "precision": ("float32", "tf32", "bfloat16"),
 }
 RANGES = {
     "labels": (1, math.inf),

@@ -100,54 +100,59 @@ class _Phi(torch.autograd.Function):
 def inner(p: Mixture, q: Mixture, gamma: float, form: str = "auto") -> Float[Tensor, ""]:
     """Inner product of two mixtures, smoothed by gamma and averaged over all directions (eq. cwprod, bilinear).
 
-    float64 whatever the input: d^2 is a small difference of three of these. Memory grows as k_p + k_q, with the
-    gradient: the kernel goes by in blocks of rows, and each block leaves its sum and its part of the gradient.
+    The definition, in float64 and in memory k_p k_q; training goes through `squared_distance`.
     """
-    return _Inner.apply(p.weights, p.means, p.variances, q.weights, q.means, q.variances, gamma, form)
+    (w, a, s), (u, b, t) = ((m.weights.double(), m.means.double(), m.variances.double()) for m in (p, q))
+    v = s[:, None] + t + 2 * gamma
+    return w @ (phi(squared_distances(a, b) / (2 * v), p.d, form) * (2 * math.pi * v).rsqrt()) @ u
 
 
-class _Inner(torch.autograd.Function):
-    """sum_ij w_i u_j k(|a_i - b_j|^2, s_i + t_j + 2 gamma), where k(x, v) = (2 pi v)^(-1/2) phi(x / 2v).
+def squared_distance(p: Mixture, q: Mixture, gamma: float | Tensor, form: str = "auto") -> Float[Tensor, ""]:
+    """d_gamma^2(p, q) = <p - q, p - q>: one form over the components of both, those of q with negative weights.
 
-    The gradient is taken on the way, while a block of the kernel is at hand; the backward pass only scales it.
+    float64 inside: it is a small difference of larger terms. Memory grows as k_p + k_q, with the gradient. Pairs i = j
+    stay in the double sum: without them it can be negative and its log NaN.
     """
+    w = torch.cat([p.weights, -q.weights]).double()
+    a, s = torch.cat([p.means, q.means]).double(), torch.cat([p.variances, q.variances]).double()
+    return _Energy.apply(w, a, s, gamma, form)[0].to(p.means.dtype)
+
+
+class _Energy(torch.autograd.Function):
+    """sum_ij w_i w_j k(|a_i - a_j|^2, s_i + s_j + 2 gamma), where k(x, v) = (2 pi v)^(-1/2) phi(x / 2v).
+
+    The kernel goes by in blocks of rows; each leaves its part of the sum and of the gradient, which by symmetry is
+    twice that of its rows. The backward pass only scales it.
+    """
+
+    generate_vmap_rule = True  # a sweep stacks models with torch.vmap
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        *given, gamma, form = inputs
-        w, a, s, u, b, t = (x.double() for x in given)
-        dw, da, ds, du, db, dt = grads = [torch.zeros_like(x) for x in (w, a, s, u, b, t)]
-        moved, spread = (any(ctx.needs_input_grad[i] for i in pair) for pair in ((1, 4), (2, 5)))
-        total, size = w.new_zeros(()), max(1, BLOCK[a.device.type] // len(b))
+    def forward(*inputs: Any) -> tuple[Tensor, ...]:
+        w, a, s, gamma, form = inputs
+        a, h = a - a.mean(dim=0), s + gamma  # centred: far from 0, |a|^2 + |b|^2 - 2ab loses digits
+        norms, sides = a.square().sum(dim=1), torch.cat([a, torch.ones_like(a[:, :1])], dim=1)
+        size, parts = max(1, BLOCK[a.device.type] // len(a)), []
         for start in range(0, len(a), size):
             rows = slice(start, start + size)
-            v, sq = s[rows, None] + t + 2 * gamma, squared_distances(a[rows], b)
+            v = h[rows, None] + h
+            sq = (torch.addmm(norms, a[rows], a.T, alpha=-2) + norms[rows, None]).clamp(min=0)
             value, slope = FORMS[form](sq / (2 * v), a.shape[1])
             norm = (2 * math.pi * v).rsqrt()
-            kernel, pairs = value * norm, w[rows, None] * u
-            dw[rows] = kernel @ u
-            du += w[rows] @ kernel
-            total += w[rows] @ dw[rows]
-            pull = pairs * slope * norm / v  # twice the derivative by sq
-            if moved:
-                da[rows] = pull.sum(dim=1, keepdim=True) * a[rows] - pull @ b
-                db += pull.sum(dim=0)[:, None] * b - pull.T @ a[rows]
-            if spread:
-                change = -(pairs * kernel / v + pull * sq / v) / 2
-                ds[rows] = change.sum(dim=1)
-                dt += change.sum(dim=0)
-        ctx.save_for_backward(*(grad.to(x.dtype) for grad, x in zip(grads, given, strict=True)))
-        return total
+            kernel, pull = value * norm, slope * norm / v  # pull: twice the derivative by sq
+            parts.append((kernel @ w, (pull * w) @ sides, (kernel + pull * sq) / v @ w))
+        dw, drawn, ds = (torch.cat(part) if len(parts) > 1 else part[0] for part in zip(*parts, strict=True))
+        da = drawn[:, -1:] * a - drawn[:, :-1]
+        return w @ dw, 2 * dw, 2 * w[:, None] * da, -w * ds
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*output[1:])
+        ctx.mark_non_differentiable(*output[1:])
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        return *(grads[0].to(part.dtype) * part for part in ctx.saved_tensors), None, None
-
-
-def squared_distance(p: Mixture, q: Mixture, gamma: float, form: str = "auto") -> Float[Tensor, ""]:
-    """d_gamma^2(p, q). Pairs i = j stay in the double sum: without them it can be negative and its log NaN."""
-    d2 = inner(p, p, gamma, form) + inner(q, q, gamma, form) - 2 * inner(p, q, gamma, form)
-    return d2.to(p.means.dtype)
+        return *(grads[0] * part for part in ctx.saved_tensors), None, None
 
 
 def silverman(n_per_class: float) -> float:

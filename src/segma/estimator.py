@@ -21,7 +21,8 @@ from segma.launch import choose_device, new_model
 from segma.model import Model, decode_rows, encode_rows
 from segma.recipes import recipe
 from segma.state import State
-from segma.train import fit, steps_in_all
+from segma.step import steps_in_all
+from segma.train import fit
 
 NAMED = ("latent_dim", "epochs", "batch_size", "alpha", "beta")  # the settings that are parameters of their own
 # Those that X, y, recipe and random_state decide:

@@ -25,7 +25,8 @@ from segma.metrics.accuracy import error, evaluate
 from segma.model import Model
 from segma.recipes import recipe
 from segma.state import State
-from segma.train import Step, fit, rows_per_step, steps_in_all
+from segma.step import rows_per_step, steps_in_all
+from segma.train import Step, fit
 
 
 @dataclass(frozen=True)

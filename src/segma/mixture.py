@@ -32,7 +32,7 @@ class Mixture:
 
     def log_joint(self, z: Float[Tensor, "n d"]) -> Float[Tensor, "n k"]:
         """log p_k N(mu_k, sigma_k^2 I)(z); its softmax is the posterior, its logsumexp the log-density."""
-        sq = squared_distances(z, self.means)
+        sq = squared_distances(z.double(), self.means.double()).to(z.dtype)  # a GPU's tf32 would lose digits
         return self.weights.log() - self.d / 2 * (2 * math.pi * self.variances).log() - sq / (2 * self.variances)
 
     def posterior(self, z: Float[Tensor, "n d"]) -> Float[Tensor, "n k"]:

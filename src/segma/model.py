@@ -25,7 +25,7 @@ class Model(nn.Module):
     def __init__(self, config: Config, shape: tuple[int, ...], k: int) -> None:
         super().__init__()
         self.is_image = len(shape) == 3
-        self.precision = getattr(torch, config.precision)
+        self.precision = torch.bfloat16 if config.precision == "bfloat16" else torch.float32
         inner_shape = (shape[2], shape[0], shape[1]) if self.is_image else shape
         self.encoder, self.decoder = networks.build(config, inner_shape)
         self.shift: Tensor
@@ -72,14 +72,20 @@ class Model(nn.Module):
             return self.encoder(x).to(self.means.dtype)
 
     def decode(self, z: Float[Tensor, "n d"]) -> Float[Tensor, " n *shape"]:
-        """Images end in a sigmoid (the authors' code), tables are linear."""
+        return output(self.decode_raw(z), self.is_image, self.means.dtype)
+
+    def decode_raw(self, z: Float[Tensor, "n d"]) -> Float[Tensor, " n *shape"]:
         with self._networks(z.device):
-            x_hat = self.decoder(z).to(self.means.dtype)
-        return x_hat.sigmoid() if self.is_image else x_hat
+            return self.decoder(z)
 
     def _networks(self, device: torch.device) -> torch.autocast:
         lower = self.precision is not torch.float32
         return torch.autocast(device.type, self.precision if lower else torch.bfloat16, lower, cache_enabled=False)
+
+
+def output(raw: Float[Tensor, " n *shape"], is_image: bool, dtype: torch.dtype) -> Float[Tensor, " n *shape"]:
+    """What the decoder's last layer gives, as data: images end in a sigmoid (the authors' code), tables are linear."""
+    return raw.to(dtype).sigmoid() if is_image else raw.to(dtype)
 
 
 def initial_means(k: int, d: int, distance: float, seed: int = 0) -> Float[Tensor, "k d"]:

@@ -10,6 +10,8 @@ from torch.nn import functional as F
 from segma.cramer_wold import squared_distance
 from segma.mixture import Mixture
 
+Number = float | Tensor
+
 
 class Terms(NamedTuple):
     """What is minimised, before it is weighted."""
@@ -19,7 +21,7 @@ class Terms(NamedTuple):
     cross_entropy: Float[Tensor, ""]
     consistency: Float[Tensor, ""]
 
-    def total(self, alpha: float, beta: float, kappa: float = 0.0) -> Float[Tensor, ""]:
+    def total(self, alpha: Number, beta: Number, kappa: Number = 0.0) -> Float[Tensor, ""]:
         """MSE + alpha log d^2 + beta CE (Definition 1), and kappa times the consistency, which is not the paper's."""
         return self.reconstruction + alpha * self.log_distance + beta * self.cross_entropy + kappa * self.consistency
 
@@ -29,7 +31,7 @@ def reconstruction(x: Float[Tensor, " n *shape"], x_hat: Float[Tensor, " n *shap
     return (x - x_hat).square().flatten(1).sum(dim=1).mean()
 
 
-def log_distance(z: Float[Tensor, "n d"], target: Mixture, gamma: float, form: str = "auto") -> Float[Tensor, ""]:
+def log_distance(z: Float[Tensor, "n d"], target: Mixture, gamma: Number, form: str = "auto") -> Float[Tensor, ""]:
     """log d_gamma^2 between the codes and the target (eq. CW-GMM, Definition 1)."""
     return squared_distance(Mixture.from_points(z), target, gamma, form).log()
 
@@ -41,7 +43,7 @@ def cross_entropy(z: Float[Tensor, "n d"], y: Int[Tensor, " n"], target: Mixture
 
 
 def consistency(
-    z: Float[Tensor, "n d"], z_strong: Float[Tensor, "n d"], target: Mixture, confidence: float
+    z: Float[Tensor, "n d"], z_strong: Float[Tensor, "n d"], target: Mixture, confidence: Number
 ) -> Float[Tensor, ""]:
     """Where the posterior of z exceeds `confidence`, its class is the label of the strong view of the same sample.
 

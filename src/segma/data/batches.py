@@ -1,6 +1,8 @@
-"""Which rows a step sees: two endless streams of row numbers that can be entered at any step."""
+"""Which rows a step sees: endless streams of row numbers that can be entered at any step, and reading them ahead."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -42,3 +44,28 @@ def stream(order: Order, size: int, seed: tuple[int, ...], start: int = 0) -> It
             rows = np.concatenate([rows, order(np.random.default_rng((*seed, i)))])
         yield rows[:size]
         rows = rows[size:]
+
+
+def read_ahead(
+    x: np.ndarray, batches: Iterator[np.ndarray], depth: int = 8, threads: int = 2
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Batches of row numbers, each with its rows of x, which threads have read while earlier ones were in use.
+
+    For a memory map: a batch is read in the order of the file, and `depth` batches wait at most.
+    """
+
+    def read(rows: np.ndarray) -> np.ndarray:
+        order = np.argsort(rows)
+        out = np.empty((len(rows), *x.shape[1:]), dtype=x.dtype)
+        out[order] = x[rows[order]]
+        return out
+
+    waiting: deque = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for rows in batches:
+            waiting.append((rows, pool.submit(read, rows)))
+            if len(waiting) > depth:
+                first, found = waiting.popleft()
+                yield first, found.result()
+        for first, found in waiting:
+            yield first, found.result()

@@ -7,7 +7,7 @@ from segma.config import Config
 from segma.cramer_wold import silverman
 from segma.model import Model, encode_rows
 from segma.objective import log_distance, reconstruction
-from segma.train import rows_per_step
+from segma.step import rows_per_step
 
 
 @torch.no_grad()

@@ -1,0 +1,209 @@
+"""The training step on a GPU as one CUDA graph: what step.py does, to rounding, without its waits.
+
+Auto-encoders of this size keep a GPU waiting for launches, and for small kernels that wait for one another. So the step
+is recorded once and replayed; the codes' terms and the gradients of the dense layers' weights, for which nothing waits,
+run beside the rest; and weights, gradients and Adam's moments lie in one vector each, so that clipping and Adam are a
+handful of kernels, or two where the run is long enough to compile them.
+"""
+
+import importlib.util
+import shutil
+import warnings
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from segma.config import Config
+from segma.model import Model
+from segma.state import State
+from segma.step import Parts, Scales, batch_terms, blend, latent_terms, picture_term
+from segma.vectors import Vectors, adam, lay_out, views
+
+LONG = 20_000  # steps of a run that repay compiling, which takes some ten seconds the first time on a machine
+
+Batch = Callable[[], tuple[Tensor, Tensor]]  # gives encoder_inputs and the labels of the labelled rows
+
+
+def capture(
+    state: State, batch: Batch, u: int, scales: Scales, config: Config, generator: torch.Generator, steps: int
+) -> Callable[[], Tensor]:
+    """The step as a function that replays it and returns what step.NAMES lists, in a tensor that the next one reuses.
+
+    `batch` draws from `generator`; a run of many `steps` is compiled where the machine has a compiler.
+    """
+    with products(config), fast_step(state, batch, u, scales, config, compiler(steps)) as (step, vectors):
+        return recorded(step, [state], vectors, [generator] if config.views != "none" else [])
+
+
+@contextmanager
+def fast_step(
+    state: State, batch: Batch, u: int, scales: Scales, config: Config, compiled: Callable = lambda function: function
+) -> Generator[tuple[Callable[[], Tensor], Vectors]]:
+    """The step as it is recorded: batch, terms, backward pass, clipping, Adam, averaged weights. It moves the state's
+    numbers into vectors. Within the context the model's dense layers are not their usual selves."""
+    group, vectors, beside = state.optimizer.param_groups[0], lay_out([state], state.model.precision), Beside()
+    parts, update = Parts(compiled(latent_terms), compiled(picture_term), beside), compiled(adam)
+    weights = vectors.weights.new_tensor(scales.weights).unbind()
+
+    def step() -> Float[Tensor, " names"]:
+        inputs, y = batch()
+        terms = batch_terms(state.model, inputs, y, u, scales, config, parts)
+        felt = [(term, weight) for term, weight in zip(terms, weights, strict=True) if term.requires_grad]
+        others = [p for p in group["params"] if p not in beside.own]
+        # One call for all terms: nothing has to wait for their sum.
+        found = torch.autograd.grad(
+            [term for term, _ in felt], [beside.anchor, *others], [weight for _, weight in felt], allow_unused=True
+        )[1:]
+        given = [(p.grad, grad) for p, grad in zip(others, found, strict=True) if grad is not None]
+        torch._foreach_copy_([place for place, _ in given], [grad for _, grad in given])
+        beside.join()
+        names = update(vectors, terms, scales, group["lr"], *group["betas"], group["eps"], config)
+        if state.average:
+            blend(zip(state.average.buffers(), state.model.buffers(), strict=True), vectors.steps, config.average)
+        return names
+
+    with _dense_layers_aside(state.model, vectors, beside):
+        yield step, vectors
+
+
+class Beside:
+    """Work for which the main line does not wait until `join`: each piece gets a stream of its own.
+
+    It names what it reads: memory that the main line frees would be reused while a stream still reads it.
+    """
+
+    def __init__(self) -> None:
+        self.streams: list[torch.cuda.Stream] = []
+        self.held: list[tuple[Tensor, ...]] = []
+        self.own: set[Tensor] = set()  # whose gradients are found here
+        self.anchor = torch.zeros((), requires_grad=True)  # ties these gradients to the backward pass
+
+    @contextmanager
+    def __call__(self, *read: Tensor) -> Generator[None]:
+        if not torch.cuda.is_available():  # a test, on the CPU
+            yield
+            return
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        self.streams.append(stream)
+        self.held.append(read)
+        with torch.cuda.stream(stream):
+            yield
+
+    def join(self) -> None:
+        for stream in self.streams:
+            torch.cuda.current_stream().wait_stream(stream)
+        self.streams.clear()
+        self.held.clear()
+
+
+@contextmanager
+def _dense_layers_aside(model: Model, vectors: Vectors, beside: Beside) -> Generator[None]:
+    """Within, the model's dense layers leave the gradients of their weights to `beside`, and take a ReLU along."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    read = vectors.weights if vectors.low is None else vectors.low
+    low: dict[Tensor, Tensor] = dict(zip(trained, views(read[0], trained), strict=True))
+    changed: list[nn.Module] = []
+    order = [*model.encoder.children(), nn.Identity(), *model.decoder.children(), nn.Identity()]
+    for layer, after in pairwise(order):
+        if isinstance(layer, nn.Linear):
+            beside.own.update((layer.weight, layer.bias))
+            relu = isinstance(after, nn.ReLU)
+            forward = partial(_dense, layer, low[layer.weight], low[layer.bias], relu, beside)
+            layer.__dict__["forward"] = forward  # on the instance, over the class's
+            changed.append(layer)
+            if relu:
+                after.__dict__["forward"] = _as_it_is
+                changed.append(after)
+    yield
+    for layer in changed:
+        del layer.__dict__["forward"]
+
+
+def _as_it_is(x: Tensor) -> Tensor:
+    return x
+
+
+def _dense(layer: nn.Linear, weight: Tensor, bias: Tensor, relu: bool, beside: Beside, x: Tensor) -> Tensor:
+    return _Dense.apply(x.to(weight.dtype), beside.anchor, layer, weight, bias, relu, beside)
+
+
+class _Dense(torch.autograd.Function):
+    """x W^T + b, and a ReLU where one follows; the gradients of W and b go to their places, on streams of their own."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        x, _, ctx.layer, ctx.weight, bias, ctx.relu, ctx.beside = inputs
+        out = (torch._addmm_activation if ctx.relu else torch.addmm)(bias, x, ctx.weight.T)
+        ctx.save_for_backward(x, out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (grad,), (x, out) = grads, ctx.saved_tensors
+        grad = torch.ops.aten.threshold_backward(grad, out, 0) if ctx.relu else grad
+        place = ctx.layer.weight.grad
+        with ctx.beside(grad, x):
+            torch.mm(grad.T, x, out_dtype=place.dtype, out=place) if grad.is_cuda else place.copy_(grad.T @ x)
+        with ctx.beside(grad):
+            ctx.layer.bias.grad.copy_(grad.sum(dim=0))
+        return grad @ ctx.weight if ctx.needs_input_grad[0] else None, *(None,) * 6
+
+
+def compiler(steps: int) -> Callable:
+    """What compiles a function, for a run of that many steps; short runs and bare machines leave it as it is."""
+    able = bool(shutil.which("gcc") or shutil.which("clang")) and importlib.util.find_spec("triton") is not None
+    return partial(torch.compile, dynamic=False) if steps >= LONG and able else lambda function: function
+
+
+@contextmanager
+def products(config: Config) -> Generator[None]:
+    """While a step is recorded: float32 matrix products and convolutions with tf32's 10 bits, if the settings say so.
+
+    What must be exact is computed in float64. The compiler's warnings, about its own ways, are not shown.
+    """
+    places = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = [place.allow_tf32 for place in places]
+    for place in places:
+        place.allow_tf32 = config.precision == "tf32"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    for place, value in zip(places, before, strict=True):
+        place.allow_tf32 = value
+
+
+def recorded(
+    step: Callable[[], Tensor], states: list[State], vectors: Vectors, generators: list[torch.Generator]
+) -> Callable[[], Tensor]:
+    """A CUDA graph of the step. Its warm-up trains, so the states are put back afterwards."""
+    before = [{name: value.clone() for name, value in state.tensors().items()} for state in states]
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    with torch.no_grad():
+        for state, tensors in zip(states, before, strict=True):
+            for name, value in state.tensors().items():
+                value.copy_(tensors[name])
+        if vectors.low is not None:
+            vectors.low.copy_(vectors.weights)
+    graph = torch.cuda.CUDAGraph()
+    for generator in generators:
+        graph.register_generator_state(generator)
+    with torch.cuda.graph(graph):
+        names = step()
+
+    def replay(kept: object = (step, vectors)) -> Tensor:  # the graph reads memory that these own
+        graph.replay()
+        return names
+
+    return replay

@@ -1,0 +1,153 @@
+"""One training step: what enters the networks, the terms of a batch, the update of the weights."""
+
+import math
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_norm
+
+from segma import distributed
+from segma.config import Config
+from segma.cramer_wold import silverman
+from segma.data.views import VIEWS, change
+from segma.mixture import Mixture
+from segma.model import Model, output
+from segma.objective import Number, Terms, consistency, cross_entropy, log_distance, reconstruction
+from segma.state import State
+
+NAMES = (*Terms._fields, "loss", "gradient")  # what a step reports; gradient is its norm before clipping
+
+
+class Scales(NamedTuple):
+    """The numbers of the objective; in a sweep, tensors with one entry per model."""
+
+    gamma: Number
+    alpha: Number
+    beta: Number
+    kappa: Number
+    confidence: Number
+
+    @property
+    def weights(self) -> tuple[Number, ...]:
+        """What each of Terms counts."""
+        return 1.0, self.alpha, self.beta, self.kappa
+
+
+def scales(config: Config, n: int, k: int) -> Scales:
+    u, m = rows_per_step(config, n)
+    gamma = config.gamma_scale * silverman((u + m if config.all_rows else u) / k)
+    return Scales(gamma, config.alpha, config.beta, config.kappa, config.confidence)
+
+
+def rows_per_step(config: Config, n: int) -> tuple[int, int]:
+    """Unlabelled and labelled rows in a step; data smaller than a batch keep the proportion."""
+    shrink = min(1.0, n / config.unlabelled_rows)
+    return round(config.unlabelled_rows * shrink), max(1, round(config.labelled_rows * shrink))
+
+
+def steps_in_all(config: Config, n: int) -> int:
+    return math.ceil(config.epochs * n / rows_per_step(config, n)[0])
+
+
+def rate(step: int, last: int, config: Config) -> float:
+    """The learning rate of a step: a linear start, then constant or half a cosine down to 0."""
+    warm = min(1.0, (step + 1) / (config.warmup + 1))
+    decay = 0.5 * (1 + math.cos(math.pi * step / last)) if config.schedule == "cosine" else 1.0
+    return config.learning_rate * warm * decay
+
+
+def encoder_inputs(
+    x: Float[Tensor, " rows *shape"], u: int, config: Config, generator: torch.Generator
+) -> Float[Tensor, " inputs *shape"]:
+    """A prepared batch, u rows that count as unlabelled and then the labelled, as it goes through the encoder.
+
+    With views it is: the plain rows, a weak and a strong view of the labelled, a strong view of the unlabelled.
+    """
+    if config.views == "none":
+        return x
+    weak, strong = VIEWS[config.views]
+    views = [change(x[u:], weak, generator), change(x[u:], strong, generator), change(x[:u], strong, generator)]
+    return torch.cat([x if config.all_rows else x[:u], *views])
+
+
+def batch_terms(
+    model: Model,
+    inputs: Float[Tensor, " inputs *shape"],
+    y: Int[Tensor, " labelled"],
+    u: int,
+    scales: Scales,
+    config: Config,
+    parts: "Parts | None" = None,
+) -> Terms:
+    """The terms of one batch of `encoder_inputs`, whose labelled rows y labels."""
+    latent, picture, aside = parts or Parts()
+    z = model.encode(inputs)
+    n = u + len(y) if config.all_rows else u
+    with aside(z, y):
+        terms = latent(z, y, u, model.mixture, scales, config)
+    return Terms(picture(inputs[:n], model.decode_raw(z[:n]), model.is_image), *terms)
+
+
+def picture_term(x: Float[Tensor, " n *shape"], raw: Float[Tensor, " n *shape"], is_image: bool) -> Float[Tensor, ""]:
+    return reconstruction(x, output(raw, is_image, x.dtype))
+
+
+def latent_terms(
+    z: Float[Tensor, "inputs d"], y: Int[Tensor, " labelled"], u: int, target: Mixture, scales: Scales, config: Config
+) -> tuple[Tensor, ...]:
+    """The terms of the codes: log d^2, cross-entropy, consistency.
+
+    With views, the labelled rows are learned from both of theirs, and the unlabelled's strong ones from what the model
+    thinks of the plain ones.
+    """
+    n = u + len(y) if config.all_rows else u
+    distance = log_distance(distributed.gather(z[:n]), target, scales.gamma, config.phi)
+    if config.views == "none":
+        return distance, cross_entropy(z[u:], y, target), z.new_zeros(())
+    agreement = consistency(z[:u], z[-u:], target, scales.confidence)
+    return distance, cross_entropy(z[n:-u], torch.cat([y, y]), target), agreement
+
+
+class Parts(NamedTuple):
+    """The parts of batch_terms that a GPU takes in other forms: compiled, and beside the rest."""
+
+    latent: Callable[..., tuple[Tensor, ...]] = latent_terms
+    picture: Callable[..., Tensor] = picture_term
+    aside: Callable[..., AbstractContextManager] = lambda *read: nullcontext()
+
+
+def update(state: State, terms: Terms, config: Config) -> Float[Tensor, " names"]:
+    """Backward, clip, Adam, averaged weights; returns what NAMES lists."""
+    loss = terms.total(config.alpha, config.beta, config.kappa)
+    state.optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    trained = state.optimizer.param_groups[0]["params"]
+    norm = get_total_norm([p.grad for p in trained if p.grad is not None])
+    if config.clip_norm:
+        clip_grads_with_norm_(trained, config.clip_norm, norm)
+    if config.clip_value:
+        clip_grad_value_(trained, config.clip_value)
+    state.optimizer.step()
+    if state.average:
+        steps = state.optimizer.state[trained[0]]["step"]
+        blend(
+            zip(state.average.state_dict().values(), state.model.state_dict().values(), strict=True),
+            steps,
+            config.average,
+        )
+    return distributed.mean(torch.stack([*terms, loss, norm]).detach())
+
+
+@torch.no_grad()
+def blend(pairs: Iterable[tuple[Tensor, Tensor]], steps: Tensor, decay: float) -> None:
+    """mean += (1 - decay) (value - mean), faster at first: over the first steps it is their plain mean."""
+    share = (1 / steps).clamp(min=1 - decay)
+    for mean, value in pairs:
+        if mean.is_floating_point():
+            mean.lerp_(value, share.to(mean.dtype))
+        else:
+            mean.copy_(value)

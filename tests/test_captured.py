@@ -1,0 +1,109 @@
+"""The fast step against the plain one: step by step on the CPU, where it needs no graph, and by its losses on a GPU."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from segma import captured, launch, train
+from segma.captured import fast_step
+from segma.config import Config
+from segma.data.arrays import Data
+from segma.objective import Terms
+from segma.state import State
+from segma.step import batch_terms, encoder_inputs, rows_per_step, scales, update
+from segma.vectors import adam, lay_out
+from test_train import NORM, SMALL, VIEWS, toy
+
+CLIPPED = dataclasses.replace(SMALL, clip_norm=2.0, clip_value=0.05, average=0.9, beta=100.0)
+STRIDED = dataclasses.replace(CLIPPED, network="strided", filters=(4, 8), hidden=(12,), train_variances=True)
+CONFIGS = {"paper": SMALL, "clipped": CLIPPED, "views": VIEWS, "norm": NORM, "strided": STRIDED}
+
+
+def start(config: Config, device: str = "cpu") -> tuple[State, torch.Tensor, torch.Tensor]:
+    x, y, _ = toy()
+    data = Data("toy", x.numpy(), y.numpy(), x.numpy()[:0], y.numpy()[:0], ("a", "b", "c"))
+    return State.start(launch.new_model(data, config).to(device), config), x.to(device), y.to(device)
+
+
+def both(config: Config, steps: int = 12):
+    """Yields what each of the two steps reports, and the two states, after every step."""
+    (fast, x, y), (plain, _, _) = start(config), start(config)
+    u, m = rows_per_step(config, len(x))
+    weights = scales(config, len(x), 3)
+    for state in (fast, plain):
+        state.model.double().train()
+        if state.average:
+            state.average.double()
+    rng = torch.Generator()
+
+    def batch(state: State):
+        rows = torch.cat([torch.arange(i, i + u) % len(x), torch.arange(i, i + m) % 12])
+        inputs = encoder_inputs(state.model.prepare(x[rows]), u, config, rng.manual_seed(i))
+        return inputs, y[rows[u:]]
+
+    with fast_step(fast, lambda: batch(fast), u, weights, config) as (step, _):
+        for i in range(steps):  # noqa: B007 (batch reads it)
+            one = step()
+            two = update(plain, batch_terms(plain.model, *batch(plain), u, weights, config), config)
+            yield one, two, fast, plain
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_step_by_step_it_is_the_plain_one(name):
+    """Terms, loss, gradient norm, weights, moments, averages, batch statistics: all, after each of twelve steps."""
+    for one, two, fast, plain in both(CONFIGS[name]):
+        torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-8)
+        mine, theirs = fast.tensors(), plain.tensors()
+        assert mine.keys() == theirs.keys()
+        for key in theirs:
+            torch.testing.assert_close(
+                mine[key], theirs[key], rtol=1e-5, atol=1e-6, msg=lambda m, key=key: f"{key}: {m}"
+            )
+
+
+def test_a_state_goes_on_from_the_plain_to_the_fast_step_and_back():
+    """What lay_out moves is still the state: saved from one and loaded into the other, training goes on the same."""
+    *_, (_, _, fast, _) = both(CLIPPED, 5)
+    saved = {name: value.clone() for name, value in fast.tensors().items()}
+    other, _, _ = start(CLIPPED)
+    other.model.double()
+    other.average.double()
+    other.load(saved, 5)
+    laid = lay_out([other])
+    assert laid.steps.item() == 5
+    for key, value in other.tensors().items():
+        torch.testing.assert_close(value, saved[key], msg=key)
+    assert not list(fast.model.encoder[1].__dict__.get("forward", ()))  # the layers are themselves again
+
+
+def test_lower_precision_follows_the_weights():
+    state, _, _ = start(CLIPPED)
+    vectors = lay_out([state], torch.bfloat16)
+    vectors.gradients.normal_(generator=torch.Generator().manual_seed(0))
+    before = vectors.low.clone()
+    terms, weights = Terms(*torch.zeros(4)), scales(CLIPPED, 60, 3)
+    adam(vectors, terms, weights, torch.tensor(0.1), 0.9, 0.999, 1e-8, CLIPPED)
+    assert not torch.equal(vectors.low, before)
+    assert torch.equal(vectors.low, vectors.weights.bfloat16())
+    assert torch.equal(state.model.means.detach().flatten(), vectors.weights[0, : state.model.means.numel()])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("steps", [1, 10**9], ids=["recorded", "compiled"])
+def test_on_a_gpu_the_losses_are_those_of_the_plain_step(monkeypatch, name, steps):
+    config = dataclasses.replace(CONFIGS[name], precision="float32", epochs=6)
+
+    def losses() -> torch.Tensor:
+        state, x, y = start(config, "cuda")
+        return torch.stack([step.terms for step in train.fit(state, x, y, config)])
+
+    monkeypatch.setattr(captured, "LONG", 0 if steps > 1 else 10**9)
+    fast = losses()
+
+    def plain(state, batch, u, weights, config, *_):
+        return lambda: update(state, batch_terms(state.model, *batch(), u, weights, config), config)
+
+    monkeypatch.setattr(captured, "capture", plain)
+    torch.testing.assert_close(fast, losses(), rtol=2e-2, atol=1e-3)
