@@ -13,6 +13,9 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ty check src
 
+bench: .venv/ready .bench/ready
+	$(BIN)/python benchmarks/run.py
+
 # torch first and pinned: an unpinned one brings several GB of CUDA packages to machines without a GPU
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -20,4 +23,11 @@ lint: .venv/ready
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install -q --disable-pip-version-check -e ".[test]"
 	touch $@
 
-.PHONY: run test lint
+# the peer, in an environment of its own; torch is named again so that pip cannot take another one
+.bench/ready: Makefile
+	$(PYTHON) -m venv .bench/pythae
+	.bench/pythae/bin/pip install -q --disable-pip-version-check torch==2.13.0
+	.bench/pythae/bin/pip install -q --disable-pip-version-check torch==2.13.0 pythae==0.1.2
+	touch $@
+
+.PHONY: run test lint bench

@@ -1,112 +1,148 @@
-"""Samples per second on the CPU, the paper's MNIST network and batch of 200: ours, a plain loop, and the limit.
+"""Samples per second on the CPU, the paper's MNIST network and batch of 200: ours, a plain loop, pythae, the limit.
 
-    python benchmarks/cpu_step.py [SECONDS]        ratios in one run, interleaved; random images stand in for MNIST
+    python benchmarks/cpu_step.py        two minutes; random images stand in for MNIST
 
-The plain loop is what one writes first: a DataLoader over float images, autograd through the naive distance, Adam. The
-limit is the matrix products of a step alone, forward and backward, with nothing around them.
+The plain loop (plain.py) gets its batches from DataLoaders. pythae's trainer runs its WAE-MMD in an environment of its
+own, .bench/pythae, which `make bench` makes. The limit is the matrix products of a step alone, forward and backward.
 """
 
-import math
+import json
 import statistics
-import sys
+import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
+import plain
 import torch
-from torch import nn
+from timing import ROOT, machine, ratio, report, table, take_turns
 from torch.utils.data import DataLoader, TensorDataset
 
 from segma import launch
-from segma.config import override
+from segma.config import Config, override
+from segma.cramer_wold import silverman
 from segma.data.arrays import Data
 from segma.recipes import recipe
 from segma.state import State
 from segma.train import fit
 
+DEVICES = ("cpu",)
 ROWS, WIDTHS = 200, [784, 1024, 1024, 10, 1024, 1024, 784]
+ROUNDS, PEER_ROUNDS = 40, 6
+SECONDS, PEER_SECONDS = 0.5, 3.0  # of each in a round; pythae's is three epochs
+PYTHAE = ROOT / ".bench" / "pythae" / "bin" / "python"
 
 
-def images(n: int = 6000) -> tuple[np.ndarray, np.ndarray]:
+def setting(n: int = 6000) -> tuple[Data, Config]:
     rng = np.random.default_rng(0)
-    y = rng.permutation(np.arange(n) % 10)
-    return rng.integers(0, 256, (n, 28, 28, 1), dtype=np.uint8), np.where(np.arange(n) < 100, y, -1)
+    x = rng.integers(0, 256, (n, 28, 28, 1), dtype=np.uint8)
+    y = np.where(np.arange(n) < 100, rng.permutation(np.arange(n) % 10), -1)
+    config = override(recipe("paper", "mnist", (28, 28, 1), n, 10), {"epochs": 10**6, "labels": None})
+    return Data("random", x, y, x[:0], y[:0], tuple("0123456789")), config
 
 
 def ours() -> Iterator[None]:
-    x, y = images()
-    config = override(recipe("paper", "mnist", (28, 28, 1), len(x), 10), {"epochs": 10**6, "labels": None})
-    data = Data("random", x, y, x[:0], y[:0], tuple("0123456789"))
+    data, config = setting()
     state = State.start(launch.new_model(data, config), config)
-    for _ in fit(state, torch.from_numpy(x), torch.from_numpy(y), config):
+    for _ in fit(state, torch.from_numpy(data.x_train), torch.from_numpy(data.y_train), config):
         yield
 
 
-def plain() -> Iterator[None]:
-    x, y = (torch.from_numpy(a) for a in images())
-    x = x.float().flatten(1) / 255
-    half = ROWS // 2
-    unlabelled = DataLoader(TensorDataset(x), half, shuffle=True, drop_last=True)
-    labelled = DataLoader(TensorDataset(x[:100], y[:100]), half, shuffle=True)
-    layers = [layer for a, b in pairwise(WIDTHS) for layer in (nn.Linear(a, b), nn.ReLU())]
-    encoder, decoder = nn.Sequential(*layers[:5]), nn.Sequential(*layers[6:-1], nn.Sigmoid())
-    means = nn.Parameter(torch.eye(10) / math.sqrt(2))
-    parameters = [*encoder.parameters(), *decoder.parameters(), means]
-    adam = torch.optim.Adam(parameters, lr=3e-4)
-    gamma = (4 / (3 * ROWS / 10)) ** 0.4
+def plain_loop() -> Iterator[None]:
+    data, config = setting()
+    model, y = launch.new_model(data, config), torch.from_numpy(data.y_train)
+    x = model.prepare(torch.from_numpy(data.x_train)).contiguous()
+    unlabelled = DataLoader(TensorDataset(x), ROWS // 2, shuffle=True)
+    labelled = DataLoader(TensorDataset(x[:100], y[:100]), ROWS // 2, shuffle=True)
 
-    def kernel(a: torch.Tensor, b: torch.Tensor, v: float) -> torch.Tensor:
-        sq = (a[:, None] - b).square().sum(dim=2)
-        return ((1 + 4 * sq / (2 * v) / 17).rsqrt() / math.sqrt(2 * math.pi * v)).mean()
+    def batches() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        while True:
+            for (rows,) in unlabelled:
+                known, classes = next(iter(labelled))
+                yield torch.cat([rows, known]), classes
 
-    while True:
-        for (x_u,) in unlabelled:
-            x_l, y_l = next(iter(labelled))
-            batch = torch.cat([x_u, x_l])
-            z = encoder(batch)
-            mse = (decoder(z) - batch).square().sum(dim=1).mean()
-            d2 = kernel(z, z, 2 * gamma) + kernel(means, means, 2 + 2 * gamma) - 2 * kernel(z, means, 1 + 2 * gamma)
-            ce = nn.functional.cross_entropy(-torch.cdist(z[half:], means).square() / 2, y_l)
-            adam.zero_grad()
-            (mse + 5 * d2.log() + 10 * ce).backward()
-            nn.utils.clip_grad_norm_(parameters, 5)
-            nn.utils.clip_grad_value_(parameters, 1)
-            adam.step()
-            yield
+    return plain.train(model, batches(), config, silverman(ROWS / 10))
 
 
 def limit() -> Iterator[None]:
     shapes = list(pairwise(WIDTHS))
     work = [(torch.randn(ROWS, a), torch.randn(b, a), torch.randn(ROWS, b)) for a, b in shapes]
+    room = [[torch.empty(a, b) for a, b in ((ROWS, b), (b, a), (ROWS, a))] for a, b in shapes]
     while True:
-        for i, (x, w, grad) in enumerate(work):
-            x @ w.T, grad.T @ x  # forward, gradient of the weights
-            if i:
-                grad @ w  # gradient of the input; the first layer needs none
+        for i, ((x, w, grad), (out, dw, dx)) in enumerate(zip(work, room, strict=True)):
+            torch.mm(x, w.T, out=out)
+            torch.mm(grad.T, x, out=dw)
+            if i:  # the first layer's input needs no gradient
+                torch.mm(grad, w, out=dx)
         yield
 
 
-def rates(seconds: float, runners: dict[str, Callable[[], Iterator[None]]]) -> dict[str, float]:
-    """Median samples per second of each, taking turns so that all see the same machine."""
-    running = {name: make() for name, make in runners.items()}
-    found: dict[str, list[float]] = {name: [] for name in runners}
+def rate(steps: Iterator[None], seconds: float) -> float:
+    """Samples per second over the next `seconds`."""
+    began, done = time.perf_counter(), 0
+    while time.perf_counter() - began < seconds:
+        next(steps)
+        done += 1
+    return done * ROWS / (time.perf_counter() - began)
+
+
+def pythae(seen: dict) -> float:
+    """One short training in its own process; start-up is not counted, the number of threads is ours."""
+    words = [PYTHAE, ROOT / "benchmarks" / "pythae_step.py", str(torch.get_num_threads()), "3"]
+    seen |= json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+    return seen["samples_per_second"]
+
+
+def measure(device: str = "cpu") -> dict:
+    running = {"limit": limit(), "ours": ours(), "plain": plain_loop()}
     for steps in running.values():
-        for _ in range(5):
-            next(steps)
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        for name, steps in running.items():
-            began = time.perf_counter()
-            for _ in range(10):
-                next(steps)
-            found[name].append(10 * ROWS / (time.perf_counter() - began))
-    return {name: statistics.median(values) for name, values in found.items()}
+        rate(steps, SECONDS)  # to warm up
+    found = take_turns({name: partial(rate, steps, SECONDS) for name, steps in running.items()}, ROUNDS)
+    speed = {name: statistics.median(values) for name, values in found.items()}
+    over = {name: ratio(found, "ours", name) for name in found}
+    peer: dict = {}
+    if PYTHAE.exists():  # a process for each turn: fewer and longer ones
+        turns = {"ours": partial(rate, running["ours"], PEER_SECONDS), "pythae": partial(pythae, peer)}
+        beside = take_turns(turns, PEER_ROUNDS)
+        speed["pythae"], over["pythae"] = statistics.median(beside["pythae"]), ratio(beside, "ours", "pythae")
+    return {
+        "machine": machine(device),
+        "rounds": {"pythae": PEER_ROUNDS, "others": ROUNDS},
+        "seconds_per_round": {"pythae": PEER_SECONDS, "others": SECONDS},
+        "batch": ROWS,
+        "seed": 0,
+        "pythae": peer,
+        "samples_per_second": speed,
+        "ours_over": over,
+    }
+
+
+LABELS = {
+    "ours": "segma",
+    "plain": "the same model in a plain loop with a DataLoader",
+    "pythae": "pythae's trainer, WAE-MMD",
+    "limit": "limit: the matrix products alone",
+}
+
+
+def page(result: dict) -> str:
+    speed, over = result["samples_per_second"], result["ours_over"]
+    rows = [[LABELS[name], f"{speed[name]:,.0f}", f"{over[name]:.2f}"] for name in LABELS if name in speed]
+    peer = "pythae was not there (`make bench` installs it)."
+    if "pythae" in over:
+        name = f"pythae {result['pythae']['pythae']} ({result['rounds']['pythae']} rounds)"
+        peer = f"It is {over['pythae']:.2f} times as fast as {name}, whose model has no labels."
+    return report(
+        result["machine"],
+        table(["", "samples/s", "segma is so many times as fast"], rows),
+        f"segma is {over['plain']:.2f} times as fast as the plain loop and reaches {over['limit']:.0%} of the limit.",
+        peer,
+        f"Medians of {result['rounds']['others']} rounds in turns, all with the same number of threads and the",
+        "`GOMP_SPINCOUNT` that segma sets.",
+    )
 
 
 if __name__ == "__main__":
-    result = rates(float(sys.argv[1]) if len(sys.argv) > 1 else 60, {"limit": limit, "ours": ours, "plain": plain})
-    print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
-    for name, value in result.items():
-        print(f"{name:6} {value:7,.0f} samples/s, {value / result['limit']:.2f} of the limit", end="")
-        print(f", {value / result['plain']:.2f} times the plain loop")
+    print(page(measure()))

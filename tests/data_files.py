@@ -69,6 +69,17 @@ def save_picture(path: Path, values: np.ndarray | int, size: tuple[int, int] = (
     return path
 
 
+def write_folder(root: Path, channels: str, size: tuple[int, int] = (8, 6)) -> Path:
+    """A picture of random values for each of `channels`, "1" or "3", in the order in which a folder is read: the first
+    third of class 0, the next of class 1, and the last is the test split, of class 1."""
+    rng = np.random.default_rng(3)
+    for i, c in enumerate(channels):
+        place = ("train/0", "train/1", "test/1")[3 * i // len(channels)]
+        values = rng.integers(0, 256, (*size[::-1], 3)[: 3 if c == "3" else 2], dtype=np.uint8)
+        save_picture(root / place / f"{i:04d}.png", values)
+    return root
+
+
 def resized(values: np.ndarray, h: int, w: int) -> np.ndarray:
     """Bilinear with a triangle as wide as the scale, along each axis: the textbook form of what Pillow does."""
 

@@ -53,6 +53,12 @@ def test_exact_phi_passes_gradcheck():
     assert torch.autograd.gradcheck(lambda s: phi(s, 5, "exact"), s)
 
 
+@pytest.mark.parametrize("form", ["exact", "paper"])
+def test_what_is_not_a_number_stays_so(form):
+    value = phi(torch.tensor([1.0, math.nan, math.inf]), 5, form)
+    assert value.isnan().tolist()[:2] == [False, True]
+
+
 def test_paper_phi_is_the_formula_of_the_paper():
     s = torch.tensor([0.0, 1.0, 17.0], dtype=torch.float64)
     expected = [(1 + 4 * x / (2 * 12 - 3)) ** -0.5 for x in s.tolist()]

@@ -208,16 +208,16 @@ def test_a_failed_save_leaves_the_old_file(done, tmp_path, monkeypatch):
 
 
 def test_nan_keeps_the_last_good_checkpoint(npz, tmp_path, monkeypatch):
-    from segma import train
+    from segma import fast
 
     job = launch.start(str(npz), "best", SMALL | {"checkpoint_seconds": "0"}, tmp_path / "run", device="cpu")
-    plain, count = train.batch_terms, iter(range(1000))
+    plain, count = fast.batch_terms, iter(range(1000))
 
     def poison(*args):
         terms = plain(*args)
         return terms._replace(cross_entropy=terms.cross_entropy * float("nan")) if next(count) == 5 else terms
 
-    monkeypatch.setattr(train, "batch_terms", poison)
+    monkeypatch.setattr(fast, "batch_terms", poison)
     with pytest.raises(RunFailed, match="step 6: the cross entropy is nan") as failure:
         finish(job)
     assert not failure.value.resumable

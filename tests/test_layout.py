@@ -11,8 +11,8 @@ SOURCE = ROOT / "src" / "segma"
 
 # From the top down: a module may import only what stands below it (and, inside data/, its neighbours).
 ORDER = """
-__main__ cli progress estimator sweep launch apply runs metrics.accuracy train captured vectors step state distributed draw
-latent model networks objective cramer_wold mixture recipes data config errors
+__main__ cli progress estimator sweep launch stack record apply runs metrics.accuracy train fast vectors step state
+distributed draw latent model networks objective cramer_wold mixture recipes data config errors
 """.split()
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from segma import launch, train
+from segma import fast, launch
 from segma.config import Config
 from segma.cramer_wold import silverman, squared_distance
 from segma.data.arrays import Data
@@ -107,7 +107,7 @@ def test_every_row_is_seen_once_an_epoch(monkeypatch):
         known.append(torch.equal(y[numbers[u:]], y_batch) and bool((y_batch >= 0).all()))
         return batch_terms(model, x_batch, y_batch, u, *rest)
 
-    monkeypatch.setattr(train, "batch_terms", watch)
+    monkeypatch.setattr(fast, "batch_terms", watch)
     run(SMALL, x, y)
     assert all(known)
     rows = torch.cat(seen)
@@ -177,7 +177,7 @@ def test_gamma_is_from_the_rows_that_enter_the_distance(monkeypatch):
         used.append(scales.gamma)
         return batch_terms(model, x_batch, y_batch, u, scales, *rest)
 
-    monkeypatch.setattr(train, "batch_terms", watch)
+    monkeypatch.setattr(fast, "batch_terms", watch)
     run(SMALL, x, y, upto=1)
     run(dataclasses.replace(SMALL, all_rows=False, gamma_scale=2.0), x, y, upto=1)
     assert used == pytest.approx([(4 / (3 * 20 / 3)) ** 0.4, 2 * (4 / (3 * 10 / 3)) ** 0.4])
@@ -192,7 +192,7 @@ def test_a_term_that_is_not_finite_stops_and_is_named(monkeypatch, term, field):
         terms = batch_terms(*args)
         return terms._replace(**{term: terms[field] * math.nan}) if next(count) == 4 else terms
 
-    monkeypatch.setattr(train, "batch_terms", poison)
+    monkeypatch.setattr(fast, "batch_terms", poison)
     with pytest.raises(RunFailed, match=f"step 5: the {term.replace('_', ' ')} is nan"):
         run(SMALL, x, y)
 
@@ -205,7 +205,7 @@ def test_a_gradient_that_is_not_finite_is_named(monkeypatch):
         zero = (model.means - model.means.detach()).square().sum()
         return terms._replace(reconstruction=terms.reconstruction + zero.sqrt())  # sqrt at 0: value 0, slope infinite
 
-    monkeypatch.setattr(train, "batch_terms", poison)
+    monkeypatch.setattr(fast, "batch_terms", poison)
     with pytest.raises(RunFailed, match="step 1: the gradient is nan"):
         run(SMALL, x, y)
 

@@ -81,6 +81,47 @@ def resume(run: RunPath, device: Device = "auto", data_dir: DataDir = None) -> N
 
 
 @app.command()
+def sweep(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="digits, mnist, svhn, celeba, an .npz or a folder.")],
+    grid: Annotated[
+        list[str], typer.Option(metavar="KEY=A,B,C", help="Values of a setting; repeatable, all are combined.")
+    ],
+    seeds: Annotated[str, typer.Option(metavar="N", help="So many seeds, from 0, for each combination.")] = "1",
+    recipe: Annotated[str, typer.Option(help="best or paper.")] = "best",
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A folder for the runs; one that exists is gone on with.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of all; repeatable.")
+    ] = None,
+    device: Device = "auto",
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a grid of settings and seeds at once, and compare."""
+    from segma import launch, progress
+    from segma import sweep as many
+    from segma.config import assignments, whole
+
+    cells, changes = many.grid(grid, whole("--seeds", seeds, 1)), assignments(settings or [])
+    for key in cells[0].keys() & changes.keys():
+        raise InputError(f"--set {key}={changes[key]}: {key} is already in the grid")
+    folder = out or launch.free_name(f"{Path(data).stem}-sweep")
+    jobs = many.open_jobs(data, cells, recipe, changes, folder, data_dir, device, _bar)
+    stacks = many.stacks([job for job in jobs if job.state.step < job.last])
+    sizes = " + ".join(str(len(stack)) for stack in stacks) or "0"
+    print(f"sweep: {folder}, {len(jobs)} models, training together {sizes} ({jobs[0].device})", file=sys.stderr)
+    with progress.interruptible() as interrupted:
+        progress.show_many(many.train(jobs, interrupted.is_set), len(jobs))
+        if interrupted.is_set():
+            print("stopped, saved; go on with the same command and --out " + str(folder), file=sys.stderr)
+            raise typer.Exit(1)
+    rows = many.report(folder, cells, jobs)
+    print(json.dumps({"rows": rows}) if as_json else many.as_table(rows), end="\n" if as_json else "")
+    print(f"runs, table and heat maps: {folder}", file=sys.stderr)
+
+
+@app.command()
 def evaluate(run: RunPath, as_json: AsJson = False, device: Device = "auto", data_dir: DataDir = None) -> None:
     """Measure a run on its test split.
 

@@ -141,6 +141,11 @@ def check_names(settings: Iterable[str]) -> None:
             raise InputError(f"unknown setting {name!r}: {hint}")
 
 
+def is_list(name: str) -> bool:
+    """Whether a setting holds several numbers, as hidden and filters do."""
+    return typing.get_origin(TYPES[name]) is tuple
+
+
 def override(config: Config, settings: dict) -> Config:
     """`config` with some settings replaced; values may be text, as typed after --set."""
     check_names(settings)

@@ -23,8 +23,6 @@ Pair = tuple[Tensor, Tensor]
 
 def phi_paper(s: Float[Tensor, "*shape"], d: int) -> Pair:
     """The paper's approximation, (1 + 4s / (2d - 3))^(-1/2): 2.3 % off at worst for d = 10, 31 % for d = 2."""
-    if d < 2:
-        raise ValueError(f"phi: the paper's form needs d >= 2, not d = {d}; use form='exact'")
     c = 4 / (2 * d - 3)
     value = (1 + c * s).rsqrt()
     return value, -c / 2 * value * value * value
@@ -38,7 +36,7 @@ def phi_exact(s: Float[Tensor, "*shape"], d: int) -> Pair:
     # With w = 1 / (1 + 2s/d) the ratio f = phi / sqrt(w) is nearly flat on w in 0..1: cubic pieces give it to 1e-11.
     w, pieces = 1 / (1 + 2 / d * s), _pieces(d, s.dtype, s.device)
     at = w * len(pieces)
-    cell = at.long().clamp(max=len(pieces) - 1)
+    cell = at.long().clamp(0, len(pieces) - 1)  # of NaN too: it must come out, not stop here
     t = at - cell
     c0, c1, c2, c3 = pieces[cell].unbind(dim=-1)
     f, df = c0 + t * (c1 + t * (c2 + t * c3)), len(pieces) * (c1 + t * (2 * c2 + t * 3 * c3))
@@ -82,7 +80,15 @@ FORMS = {"auto": phi_auto, "paper": phi_paper, "exact": phi_exact}  # each gives
 
 def phi(s: Float[Tensor, "*shape"], d: int, form: str = "auto") -> Float[Tensor, "*shape"]:
     """phi_d(s), s >= 0, by the named form."""
+    _check_form(form, d)
     return _Phi.apply(s, d, form)
+
+
+def _check_form(form: str, d: int) -> None:
+    if form not in FORMS:
+        raise ValueError(f"phi: form {form!r}, allowed are {', '.join(FORMS)}")
+    if form == "paper" and d < 2:
+        raise ValueError(f"phi: the paper's form needs d >= 2, not d = {d}; use form='exact'")
 
 
 class _Phi(torch.autograd.Function):
@@ -115,7 +121,22 @@ def squared_distance(p: Mixture, q: Mixture, gamma: float | Tensor, form: str = 
     """
     w = torch.cat([p.weights, -q.weights]).double()
     a, s = torch.cat([p.means, q.means]).double(), torch.cat([p.variances, q.variances]).double()
+    _check_form(form, p.d)
     return _Energy.apply(w, a, s, gamma, form)[0].to(p.means.dtype)
+
+
+def _kernel(sq: Tensor, v: Tensor, d: int, form: str) -> tuple[Tensor, Tensor, Tensor]:
+    """k = (2 pi v)^(-1/2) phi(sq / 2v), twice its derivative by sq, and minus twice that by v."""
+    if form == "paper" or (form == "auto" and d >= PAPER_FROM):
+        c = 2 / (2 * d - 3)
+        q = torch.add(v, sq, alpha=c)  # with the paper's phi, k = (2 pi (v + c sq))^(-1/2): all from one root
+        k = (2 * math.pi * q).rsqrt()
+        spread = k / q
+        return k, -c * spread, spread
+    value, slope = phi_exact(sq / (2 * v), d)
+    norm = (2 * math.pi * v).rsqrt()
+    k, pull = value * norm, slope * norm / v
+    return k, pull, (k + pull * sq) / v
 
 
 class _Energy(torch.autograd.Function):
@@ -137,10 +158,8 @@ class _Energy(torch.autograd.Function):
             rows = slice(start, start + size)
             v = h[rows, None] + h
             sq = (torch.addmm(norms, a[rows], a.T, alpha=-2) + norms[rows, None]).clamp(min=0)
-            value, slope = FORMS[form](sq / (2 * v), a.shape[1])
-            norm = (2 * math.pi * v).rsqrt()
-            kernel, pull = value * norm, slope * norm / v  # pull: twice the derivative by sq
-            parts.append((kernel @ w, (pull * w) @ sides, (kernel + pull * sq) / v @ w))
+            kernel, pull, spread = _kernel(sq, v, a.shape[1], form)
+            parts.append((kernel @ w, (pull * w) @ sides, spread @ w))
         dw, drawn, ds = (torch.cat(part) if len(parts) > 1 else part[0] for part in zip(*parts, strict=True))
         da = drawn[:, -1:] * a - drawn[:, :-1]
         return w @ dw, 2 * dw, 2 * w[:, None] * da, -w * ds

@@ -44,6 +44,27 @@ def _name_rows(picture: Image.Image, names: Sequence[str], height: int) -> Image
     return out
 
 
+def heat_map(
+    values: np.ndarray, rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str], title: str, form: str
+) -> Image.Image:
+    """A table of numbers as colours with the numbers in them; `axes` name what goes down and what across."""
+    from matplotlib.figure import Figure  # only here: importing it takes a second
+
+    figure = Figure(figsize=(2 + 0.8 * len(columns), 1.4 + 0.5 * len(rows)), dpi=120, layout="constrained")
+    plot = figure.add_subplot()
+    plot.imshow(values, cmap="viridis", aspect="auto")
+    low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
+    for (i, j), value in np.ndenumerate(values):
+        ink = "white" if value < (low + high) / 2 else "black"
+        plot.text(j, i, form.format(value) if np.isfinite(value) else "-", ha="center", va="center", color=ink)
+    plot.set_xticks(range(len(columns)), columns)
+    plot.set_yticks(range(len(rows)), rows)
+    plot.set(ylabel=axes[0], xlabel=axes[1], title=title)
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return Image.open(file)
+
+
 def check_name(path: Path, allowed: Sequence[str] = (".png", ".gif")) -> None:
     """The name must have an ending that can be written, and nothing may be there."""
     if path.suffix.lower() not in allowed:

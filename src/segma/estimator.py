@@ -17,7 +17,7 @@ from segma.data.labels import as_names, encode_labels
 from segma.data.values import images_or_table
 from segma.draw import to_uint8
 from segma.errors import InputError
-from segma.launch import choose_device, new_model
+from segma.launch import choose_device, new_model, place
 from segma.model import Model, decode_rows, encode_rows
 from segma.recipes import recipe
 from segma.state import State
@@ -77,7 +77,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         data = Data("arrays", x, labels, x[:0], labels[:0], tuple(map(str, classes)))
         config, device = self._config(data), choose_device(self.device)
         state, last = State.start(new_model(data, config).to(device), config), steps_in_all(config, len(x))
-        for step in fit(state, torch.from_numpy(x).to(device), torch.from_numpy(labels).to(device), config):
+        for step in fit(state, place(x, device), torch.from_numpy(labels).to(device), config):
             if self.verbose and (step.number % max(1, last // 10) == 0 or step.number == last):
                 print(f"{step.number}/{last}", {name: round(value, 4) for name, value in step.values().items()})
         self.losses_ = step.values()

@@ -1,53 +1,25 @@
 """From the name of a data set to a finished run folder: start, go on, measure."""
 
 import dataclasses
-import json
-import math
-import os
-import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TextIO
 
 import numpy as np
 import torch
 
 import segma
-from segma import data, distributed, draw, runs
-from segma.apply import class_samples
+from segma import data, distributed, runs
 from segma.config import Config, check_names, override
 from segma.data.arrays import Data
 from segma.data.labels import hide, hold_out
 from segma.errors import InputError
-from segma.metrics.accuracy import error, evaluate
+from segma.metrics.accuracy import evaluate
 from segma.model import Model
 from segma.recipes import recipe
+from segma.record import Job, Progress, recorded
 from segma.state import State
-from segma.step import rows_per_step, steps_in_all
-from segma.train import Step, fit
-
-
-@dataclass(frozen=True)
-class Job:
-    """A run, its data with all but the kept labels hidden, and how far its training is."""
-
-    run: runs.Run
-    data: Data
-    state: State
-    device: str
-
-
-class Progress(NamedTuple):
-    """After each step; `values` and `error` only where they were looked at: looking waits for the device."""
-
-    step: int
-    last: int
-    epoch: float
-    values: dict[str, float] | None
-    error: float | None
-    rows: int  # in a step
+from segma.step import rows_per_step
+from segma.train import fit
 
 
 def start(
@@ -61,25 +33,41 @@ def start(
 ) -> Job:
     """A new run on a named data set or a path; `settings` go over the recipe's."""
     settings, device = settings or {}, choose_device(device)
+    check_settings(settings)
+    if out is not None and distributed.rank() == 0:
+        runs.check_free(out)
+    whole = read_data(name, settings, data_dir, progress)
+    return begin(whole, config_for(name, whole, recipe_name, settings), out or free_name(whole.name), data_dir, device)
+
+
+def check_settings(settings: dict) -> None:
     check_names(settings)
     for key in ("data", "recipe"):
         if key in settings:
             raise InputError(
                 f"--set {key}={settings[key]}: this one is not a setting to change but what `train` is given"
             )
-    if out is not None and distributed.rank() == 0:
-        runs.check_free(out)
+
+
+def read_data(name: str, settings: dict, data_dir: Path | None, progress: Callable | None) -> Data:
+    """The data set, read as those settings say that are about reading."""
     first = override(Config(), {key: value for key, value in settings.items() if key in ("image_size", "skip_broken")})
-    whole = data.load(name, data_dir, first.image_size, first.skip_broken, progress)
+    return data.load(name, data_dir, first.image_size, first.skip_broken, progress)
+
+
+def config_for(name: str, whole: Data, recipe_name: str, settings: dict) -> Config:
     known = name if name in data.NAMED else str(Path(name).resolve())
     config = recipe(recipe_name, known, whole.shape, len(whole.x_train), len(whole.classes))
-    config = override(config, settings)
+    return override(config, settings)
+
+
+def begin(whole: Data, config: Config, path: Path, data_dir: Path | None, device: str) -> Job:
+    """A new run folder, its labels chosen and its model ready to train."""
     kept, held_out = choose_rows(whole, config)
     few = with_rows(whole, kept, held_out)
     state = State.start(new_model(few, config).to(device), config)
     labels = "int" if all(name.isdecimal() and str(int(name)) == name for name in whole.classes) else "str"
     about = runs.describe(whole, str(data.data_dir(data_dir).resolve()), labels)
-    path = out or free_name(whole.name)
     if distributed.rank() > 0:  # the first process keeps the folder
         return Job(runs.Run(path, config, about), few, state, device)
     run = runs.create(path, config, about)
@@ -87,12 +75,18 @@ def start(
     return Job(run, few, state, device)
 
 
-def resume(path: Path, data_dir: Path | None = None, device: str = "auto", progress: Callable | None = None) -> Job:
-    """Go on with a run from its last checkpoint, exactly."""
+def resume(
+    path: Path,
+    data_dir: Path | None = None,
+    device: str = "auto",
+    progress: Callable | None = None,
+    whole: Data | None = None,
+) -> Job:
+    """Go on with a run from its last checkpoint, exactly; `whole` are its data, if they have been read already."""
     run = runs.read(path)
     if not runs.has_checkpoint(run) and (path / "model.safetensors").exists():
         raise InputError(f"{path} holds a trained model but no checkpoint: it can be used, not resumed")
-    few = load_data(run, data_dir, progress)
+    few = load_data(run, data_dir, progress, whole)
     device = choose_device(device)
     state = State.start(new_model(few, run.config).to(device), run.config)
     if runs.has_checkpoint(run):
@@ -104,12 +98,15 @@ def resume(path: Path, data_dir: Path | None = None, device: str = "auto", progr
     return Job(run, few, state, device)
 
 
-def load_data(run: runs.Run, data_dir: Path | None = None, progress: Callable | None = None) -> Data:
+def load_data(
+    run: runs.Run, data_dir: Path | None = None, progress: Callable | None = None, whole: Data | None = None
+) -> Data:
     """The data of a run with the labels it kept; other data than it was trained on are an error."""
     config = run.config
     if run.data["where"] is None:
         raise InputError(f"{run.path} was fitted on arrays in Python, which it does not keep: measure it there")
-    whole = data.load(config.data, data_dir or run.data["where"], config.image_size, config.skip_broken, progress)
+    if whole is None:
+        whole = data.load(config.data, data_dir or run.data["where"], config.image_size, config.skip_broken, progress)
     runs.check_same_data(run, whole)
     rows = runs.read_json(run.path / "labels.json")
     return with_rows(whole, np.array(rows["kept"], dtype=int), np.array(rows["held_out"], dtype=int))
@@ -167,71 +164,20 @@ def train(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progre
 
     Ends with a checkpoint, except when a step fails: then the last good one stays.
     """
-    run, state, config = job.run, job.state, job.run.config
-    x = torch.from_numpy(job.data.x_train).to(job.device)
-    y = torch.from_numpy(job.data.y_train).to(job.device)
-    last, first, rows = steps_in_all(config, len(x)), state.step, rows_per_step(config, len(x))
-    began = saved = time.monotonic()
-
-    def pictures(number: int) -> float:  # due by step `number`
-        return number * rows[0] / len(x) // config.samples_every
-
-    with distributed.together(), open_log(job) as log:
-        if (
-            state.step >= last and distributed.rank() == 0
-        ):  # finished: the model may have been lost, the checkpoint has it
-            runs.save_model(run, state.result, state.step)
-        for step in fit(state, x, y, config):
-            values = wrong = None
-            done = step.number == last
-            picture = done or pictures(step.number) > pictures(step.number - 1)
-            if picture or step.number % config.log_every == 0:
-                values = step.values()
-                speed = round((step.number - first) * sum(rows) / (time.monotonic() - began))
-                line: dict = {"step": step.number, "epoch": step.epoch, **values, "samples_per_second": speed}
-                if picture:
-                    line["error"] = wrong = look(job, step.number)
-                log.write(json.dumps(line) + "\n")
+    x, y = place(job.data.x_train, job.device), torch.from_numpy(job.data.y_train).to(job.device)
+    with distributed.together(), recorded(job) as after:
+        for step in fit(job.state, x, y, job.run.config):
             halt = distributed.anywhere(stop())
-            if done or halt or time.monotonic() - saved >= config.checkpoint_seconds:
-                saved = time.monotonic()
-                save(job, step)
-            yield Progress(step.number, last, step.epoch, values, wrong, sum(rows))
+            yield after(step, halt)
             if halt:
                 return
 
 
-@contextmanager
-def open_log(job: Job) -> Generator[TextIO]:
-    """The log up to the state's step, in a folder that no other training may enter; only the first process has one."""
-    if distributed.rank() > 0:
-        with Path(os.devnull).open("w") as nowhere:
-            yield nowhere
-        return
-    with runs.locked(job.run):
-        runs.cut_log(job.run.path / "log.jsonl", job.state.step)
-        with (job.run.path / "log.jsonl").open("a", buffering=1) as log:
-            yield log
-
-
-def save(job: Job, step: Step) -> None:
-    """A checkpoint, unless the step is not finite: on a GPU that is noticed only every so many steps."""
-    if distributed.rank() == 0 and all(map(math.isfinite, step.values().values())):
-        runs.save_checkpoint(job.run, job.state.tensors(), job.state.step)
-        runs.save_model(job.run, job.state.result, job.state.step)
-
-
-def look(job: Job, step: int) -> float | None:
-    """A picture of samples per class into the run folder, and the error on the test (or held-out) split."""
-    if distributed.rank() > 0:
-        return None
-    model = job.state.result.eval()
-    wrong = error(model, job.data.x_test, job.data.y_test) if (job.data.y_test >= 0).any() else None
-    if model.is_image:
-        path = job.run.path / "samples" / f"step-{step:07d}.png"
-        runs.write(path, draw.png(draw.grid(class_samples(model, 10, seed=0), job.run.classes)))
-    job.state.model.train()
-    return wrong
+def place(x: np.ndarray, device: str) -> torch.Tensor | np.ndarray:
+    """Rows where a step finds them: on the device, unless they are on disk or too many; then they are read ahead."""
+    if device == "cpu":
+        return x if isinstance(x, np.memmap) else torch.from_numpy(x)
+    return torch.from_numpy(x).to(device) if x.nbytes < torch.cuda.mem_get_info()[0] / 2 else x
 
 
 def measure(run: runs.Run, few: Data, model: Model) -> dict:

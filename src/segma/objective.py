@@ -14,14 +14,14 @@ Number = float | Tensor
 
 
 class Terms(NamedTuple):
-    """What is minimised, before it is weighted."""
+    """What is minimised, before it is weighted; scalars, or in a sweep one entry per model."""
 
-    reconstruction: Float[Tensor, ""]
-    log_distance: Float[Tensor, ""]
-    cross_entropy: Float[Tensor, ""]
-    consistency: Float[Tensor, ""]
+    reconstruction: Float[Tensor, " *models"]
+    log_distance: Float[Tensor, " *models"]
+    cross_entropy: Float[Tensor, " *models"]
+    consistency: Float[Tensor, " *models"]
 
-    def total(self, alpha: Number, beta: Number, kappa: Number = 0.0) -> Float[Tensor, ""]:
+    def total(self, alpha: Number, beta: Number, kappa: Number = 0.0) -> Float[Tensor, " *models"]:
         """MSE + alpha log d^2 + beta CE (Definition 1), and kappa times the consistency, which is not the paper's."""
         return self.reconstruction + alpha * self.log_distance + beta * self.cross_entropy + kappa * self.consistency
 

@@ -57,6 +57,22 @@ def show(steps: Iterable, epochs: int) -> Any:
     return step
 
 
+def show_many(steps: Iterable, count: int) -> None:
+    """Consume the steps of a sweep, (job, step) of one model after another, and show how far all of them are."""
+    console, done, line_at = Console(stderr=True), {}, time.monotonic()
+    columns = (BarColumn(20), TextColumn("{task.percentage:.0f} %  {task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=console, refresh_per_second=4, disable=not console.is_terminal) as live:
+        task = live.add_task("", total=count)
+        for job, step in steps:
+            done[job.run.path] = step.step / step.last
+            if step.values:
+                share, text = sum(done.values()), f"{len(done)} of {count} models, loss {step.values['loss']:.4g}"
+                live.update(task, completed=share, description=text)
+                if not console.is_terminal and time.monotonic() - line_at > LINE_SECONDS:
+                    line_at = time.monotonic()
+                    print(f"{share / count:.0%}  {text}", file=sys.stderr)
+
+
 def described(steps: Iterable, epochs: int) -> Iterator[tuple[Any, str, float]]:
     """Each step with a line about it, made of the last values seen, and the seconds that are left."""
     began, losses, error = time.monotonic(), "", ""

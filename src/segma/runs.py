@@ -143,7 +143,9 @@ def has_checkpoint(run: Run) -> bool:
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    write(path, to_bytes({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, metadata))
+    # copies, since some are views of one vector, which the format refuses
+    alone = {name: value.detach().cpu().clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
+    write(path, to_bytes(alone, metadata))
 
 
 def read_tensors(path: Path, hint: str, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -1,7 +1,7 @@
 """The training loop: a generator that yields every step, so that logging, saving and stopping stay with the caller."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -11,14 +11,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from segma import captured, distributed
+from segma import distributed, fast
 from segma.config import Config
 from segma.data.batches import interleaved, read_ahead, shuffled, stream
 from segma.errors import InputError, RunFailed
 from segma.model import Model
 from segma.objective import Terms
 from segma.state import State
-from segma.step import NAMES, batch_terms, encoder_inputs, rate, rows_per_step, scales, steps_in_all, update
+from segma.step import NAMES, Scales, batch_terms, encoder_inputs, rate, rows_per_step, scales, steps_in_all, update
 
 CHECK_EVERY = 100  # steps on a GPU between two looks for NaN: each look waits for the GPU
 
@@ -52,15 +52,13 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
         prepared = state.model.prepare(raw[rows] if here else raw)
         return encoder_inputs(prepared, part, config, generator), y[rows[part:]]
 
-    terms_of = _Terms(state.model.train())
-    terms_of = DistributedDataParallel(terms_of) if distributed.size() > 1 else terms_of
-
-    def plain() -> Float[Tensor, " names"]:
-        return update(state, Terms(*terms_of(*batch(), part, weights, config)), config)
-
-    step = plain
-    if device.type == "cuda" and distributed.size() == 1:
-        step = captured.capture(state, batch, part, weights, config, generator, last)
+    state.model.train()
+    if distributed.size() > 1:
+        step = _plain_step(state, batch, part, weights, config)
+    elif device.type == "cuda":
+        step = fast.capture(state, batch, part, weights, config, generator, last)
+    else:
+        step, _ = fast.fast_step(state, batch, part, weights, config)
     pending: list[Step] = []
     speed = math.nan
     for numbers, read in _feed(x, row_numbers(y.cpu().numpy(), config, state.step), device):
@@ -115,7 +113,15 @@ def _feed(
         )
 
 
-class _Terms(nn.Module):
+def _plain_step(
+    state: State, batch: fast.Batch, u: int, weights: Scales, config: Config
+) -> Callable[[], Float[Tensor, " names"]]:
+    """The step of one process of several: DistributedDataParallel averages the gradients."""
+    terms_of = DistributedDataParallel(BatchTerms(state.model))
+    return lambda: update(state, Terms(*terms_of(*batch(), u, weights, config)), config)
+
+
+class BatchTerms(nn.Module):
     """batch_terms as a module: what DistributedDataParallel can wrap."""
 
     def __init__(self, model: Model) -> None:

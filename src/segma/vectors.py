@@ -85,7 +85,7 @@ def adam(
     vectors: Vectors,
     terms: Terms,
     scales: Scales,
-    rate: Float[Tensor, ""] | Float[Tensor, "models 1"],
+    rate: float | Float[Tensor, ""] | Float[Tensor, "models 1"],
     beta1: float,
     beta2: float,
     eps: float,
@@ -93,19 +93,51 @@ def adam(
 ) -> Float[Tensor, "*models names"]:
     """Clip by norm, then by value; Adam; averaged weights. Returns what step.NAMES lists, for each model."""
     weights, gradient, moment, square, steps, average, low = vectors
-    norm = gradient.square().sum(dim=1, keepdim=True).sqrt()
-    if config.clip_norm:
-        gradient = gradient * (config.clip_norm / (norm + 1e-6)).clamp(max=1)
-    if config.clip_value:
-        gradient = gradient.clamp(-config.clip_value, config.clip_value)
+    norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
     steps += 1
-    moment.lerp_(gradient, 1 - beta1)
-    square.lerp_(gradient * gradient, 1 - beta2)
-    grown = [-(steps * math.log(beta)).expm1() for beta in (beta1, beta2)]  # 1 - beta^steps, with all its digits
-    weights -= rate / grown[0] * moment / ((square / grown[1]).sqrt() + eps)
+    if not weights.is_cuda:
+        _rows_at_once(vectors, norm, rate, beta1, beta2, eps, config)
+    else:
+        if config.clip_norm:
+            gradient = gradient * (config.clip_norm / (norm + 1e-6)).clamp(max=1)
+        if config.clip_value:
+            gradient = gradient.clamp(-config.clip_value, config.clip_value)
+        moment.lerp_(gradient, 1 - beta1)
+        square.lerp_(gradient * gradient, 1 - beta2)
+        grown = [-(steps * math.log(beta)).expm1() for beta in (beta1, beta2)]  # 1 - beta^steps, with all its digits
+        weights -= rate / grown[0] * moment / ((square / grown[1]).sqrt() + eps)
     if average is not None:
         blend([(average, weights)], steps, config.average)
     if low is not None:
         low.copy_(weights)
     loss = terms.total(*scales.weights[1:])
     return torch.stack([*terms, loss, norm.reshape(loss.shape)], dim=-1)
+
+
+def _rows_at_once(
+    vectors: Vectors,
+    norm: Float[Tensor, "models 1"],
+    rate: float | Tensor,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    config: Config,
+) -> None:
+    """The same on a CPU, model by model: PyTorch's own Adam passes over the memory once."""
+    rates = rate.flatten().tolist() if isinstance(rate, Tensor) else [rate]
+    for row, (speed, size) in enumerate(zip(rates, norm.flatten().tolist(), strict=True)):
+        weights, gradient, moment, square = (matrix[row] for matrix in vectors[:4])
+        if config.clip_norm and size > config.clip_norm:
+            gradient *= config.clip_norm / (size + 1e-6)
+        if config.clip_value:
+            gradient.clamp_(-config.clip_value, config.clip_value)
+        torch._fused_adam_(
+            *([weights], [gradient], [moment], [square], [], [vectors.steps]),
+            lr=speed,
+            beta1=beta1,
+            beta2=beta2,
+            eps=eps,
+            weight_decay=0,
+            amsgrad=False,
+            maximize=False,
+        )

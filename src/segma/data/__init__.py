@@ -16,6 +16,9 @@ def data_dir(given: Path | str | None = None) -> Path:
     return Path(given or os.environ.get("SEGMA_DATA") or "~/.cache/segma").expanduser()
 
 
+_place = data_dir  # below, data_dir is an argument
+
+
 def load(
     name: Path | str,
     data_dir: Path | str | None = None,
@@ -24,11 +27,15 @@ def load(
     progress: Progress | None = None,
 ) -> Data:
     """The data set of that name, or at that path: an .npz or a folder of pictures (image_size and skip_broken are for a
-    folder). A name goes before a path: `mnist` is MNIST, `./mnist` a folder."""
+    folder). A name goes before a path: `mnist` is MNIST, `./mnist` a folder.
+
+    What is larger than arrays.LARGE is memory-mapped: an .npz that is not compressed where it lies, a folder's pictures
+    once they are decoded, under data_dir/prepared.
+    """
     path = Path(name).expanduser()
     named = name if isinstance(name, str) and name in NAMED else None
     if not named and path.is_dir():
-        return folder.load(path, image_size, skip_broken, progress)
+        return folder.load(path, image_size, skip_broken, progress, _place(data_dir))
     if not named and not path.exists() and (path.suffix == ".npz" or os.sep in str(name)):
         raise InputError(f"{name}: no such file or folder")
     for setting, value in (("image_size", image_size), ("skip_broken", skip_broken)):
@@ -46,5 +53,5 @@ def load(
 
 
 def _named(name: str, given: Path | str | None, progress: Progress | None) -> Data:
-    where = data_dir(given)
+    where = _place(given)
     return celeba.load(where, progress) if name == "celeba" else NAMED[name](where)  # the others take a second or two

@@ -2,9 +2,15 @@
 
 import hashlib
 import json
+import math
+import mmap
+import struct
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, Literal
+from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 
@@ -14,13 +20,16 @@ from segma.errors import InputError
 
 # Wraps what a long job goes through, to show how far it is: (iterable, its length or 0, a text) -> iterable.
 Progress = Callable[[Iterable, int, str], Iterable]
+LARGE = 256 << 20  # bytes from which on arrays are mapped, not read
+NORESERVE = 0x4000 if sys.platform == "linux" else 0  # MAP_NORESERVE, for which Python 3.11 has no name
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
     """Images are uint8 in 0..255 or float32 in 0..1 with 1 or 3 channels, tables float32, labels int64 in -1..k-1.
 
-    Arrays may be memory maps. Data without a test split have x_test and y_test of length 0.
+    Arrays may be memory maps; those of an .npz begin at any byte (flags.aligned is False) until rows are copied out.
+    Data without a test split have x_test and y_test of length 0.
     """
 
     name: str
@@ -40,7 +49,7 @@ class Data:
 
 
 def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """The named arrays of an .npz; pickled ones are refused."""
+    """The named arrays of an .npz; pickled ones are refused. Large ones that are not compressed are memory maps."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file")
@@ -54,7 +63,7 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
             if missing:
                 there = ", ".join(archive.files) or "nothing"
                 raise InputError(f"{path}: no {', '.join(missing)}; it holds {there}")
-            return {key: archive[key] for key in (*required, *optional) if key in archive.files}
+            return {key: _member(archive, key, file) for key in (*required, *optional) if key in archive.files}
     except InputError:
         raise
     except Exception as error:  # zipfile, zlib and numpy each have their own for a damaged file
@@ -62,6 +71,40 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
         if "allow_pickle" in str(error):
             reason = "objects in it (pickle), which are refused"
         raise InputError(f"{path}: {reason}") from error
+
+
+def _member(archive: np.lib.npyio.NpzFile, key: str, file: BinaryIO) -> np.ndarray:
+    """One array of an open .npz, mapped (copy on write) where it is large and lies in the file as it is."""
+    zipped = ZipFile(file)
+    found = zipped.NameToInfo.get(f"{key}.npy")
+    if found is None or found.compress_type != ZIP_STORED or found.file_size < LARGE:
+        return archive[key]
+    with zipped.open(found) as member:
+        version = np.lib.format.read_magic(member)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, is_fortran, dtype = read_header(member)
+        begin = member.tell()
+        if dtype.hasobject or version > (2, 0) or begin + math.prod(shape) * dtype.itemsize != found.file_size:
+            return archive[key]  # which says what is wrong with it
+        while member.read(1 << 24):  # to the end, where zipfile compares the CRC
+            pass
+    file.seek(found.header_offset + 26)
+    begin += found.header_offset + 30 + sum(struct.unpack("<HH", file.read(4)))  # a name and an extra field come before
+    return mapped(file, dtype, shape, begin, "F" if is_fortran else "C")
+
+
+def mapped(
+    file: BinaryIO, dtype: np.dtype, shape: tuple[int, ...], begin: int, order: Literal["C", "F"] = "C"
+) -> np.memmap:
+    """An array in a file from byte `begin` on; written to, it changes in memory alone. As np.memmap's mode "c", but
+    for that Linux must be able to promise memory for all of it, and so it fails for the files that matter most."""
+    skip = begin % mmap.ALLOCATIONGRANULARITY
+    size = skip + math.prod(shape) * dtype.itemsize
+    flags, allowed = mmap.MAP_PRIVATE | NORESERVE, mmap.PROT_READ | mmap.PROT_WRITE
+    content = mmap.mmap(file.fileno(), size, flags, allowed, offset=begin - skip)
+    x = np.ndarray.__new__(np.memmap, shape, dtype, content, skip, order=order)
+    vars(x)["_mmap"] = content  # by this numpy knows that parts of it are memory maps too
+    return x
 
 
 def from_npz(path: Path) -> Data:

@@ -1,24 +1,32 @@
 """A folder of pictures as data: a sub-folder per class, or a labels.csv."""
 
 import csv
+import math
+import os
 import warnings
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from segma.data import arrays
 from segma.data.arrays import Data, Progress, images_or_table
 from segma.data.labels import encode_labels
-from segma.data.pictures import in_order, picture
+from segma.data.pictures import Broken, attempt, form, in_order, of_one_size
+from segma.data.prepared import prepared
 from segma.errors import InputError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm")
 UNLABELLED = ("unlabeled", "unlabelled")
-Listing = list[tuple[Path, str]]  # files with their labels, "" = unlabelled
+Listing = list[tuple[str, str]]  # files, by their names below the root, with their labels, "" = unlabelled
 
 
 def load(
-    path: Path, image_size: int | None = None, skip_broken: bool = False, progress: Progress | None = None
+    path: Path,
+    image_size: int | None = None,
+    skip_broken: bool = False,
+    progress: Progress | None = None,
+    keep: Path | None = None,
 ) -> Data:
     """Pictures in a sub-folder per class, those of no known class in `unlabeled/`; or a `labels.csv`, columns file and
     label, where a picture with an empty label or not listed is unlabelled. Where there is a `train/`, it and `test/`
@@ -27,6 +35,8 @@ def load(
     Files are in the order of their names, classes too (by value where all are integers). Pictures come out grey if all
     of them are, else RGB. image_size resizes the shortest side to it and cuts out the centre square; without it all
     must be of one size.
+
+    Where they take more than arrays.LARGE bytes, they are decoded into a memory-mapped file below `keep`, if given.
     """
     root = Path(path)
     if not root.is_dir():
@@ -43,7 +53,7 @@ def load(
     listing = train + test
     y, names = encode_labels([label for _, label in listing], classes, f"{root}: labels")
 
-    x, kept = _read_all(root, [file for file, _ in listing], image_size, skip_broken, progress)
+    x, kept = _read_all(root, [file for file, _ in listing], image_size, skip_broken, progress, keep)
     y, is_train = y[kept], (np.arange(len(listing)) < len(train))[kept]
     for c, name in enumerate(names):
         if not (y[is_train] == c).any():
@@ -62,42 +72,65 @@ def _splits(root: Path) -> tuple[Listing, Listing]:
         if test.is_dir():
             raise InputError(f"{root}: test/ without train/, allowed: both, only train/, or neither")
         return _listing(root), []
-    listing = _listing(train) + [(file, "") for name in UNLABELLED for file in _pictures(root / name)]
-    others = [p for p in _visible(root) if p.is_dir() or p.name == "labels.csv"]
-    beside = [p.name for p in others if p.name not in ("train", "test", *UNLABELLED)]
+    listing = _listing(root, "train/") + [(file, "") for name in UNLABELLED for file in _pictures(root, f"{name}/")]
+    others = [entry.name for entry in _visible(root) if _is_dir(entry) or entry.name == "labels.csv"]
+    beside = [name for name in others if name not in ("train", "test", *UNLABELLED)]
     if beside:
         warnings.warn(f"{root}: passed over beside train/ and test/: {', '.join(beside)}", stacklevel=3)
-    return listing, _listing(test) if test.is_dir() else []
+    return listing, _listing(root, "test/") if test.is_dir() else []
 
 
-def _visible(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.iterdir() if not p.name.startswith(".")) if folder.is_dir() else []
+def _visible(folder: Path) -> list[os.DirEntry]:
+    """What is in the folder, in the order of the names; not Paths, of which a million take their time."""
+    if not folder.is_dir():
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            return sorted((e for e in entries if not e.name.startswith(".")), key=lambda entry: entry.name)
+    except OSError as problem:
+        raise InputError(f"{folder}: cannot be listed ({problem.strerror})") from problem
 
 
-def _pictures(folder: Path) -> list[Path]:
-    """All pictures in and below the folder, in the order of their names."""
-    files = [file for p in _visible(folder) for file in (_pictures(p) if p.is_dir() else [p])]
-    return [file for file in files if file.suffix.lower() in SUFFIXES]
+def _is_dir(entry: os.DirEntry) -> bool:
+    return os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir()  # a link may lead to itself
 
 
-def _listing(folder: Path) -> Listing:
-    if (folder / "labels.csv").is_file():
-        return _from_csv(folder)
+def _is_picture(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES)
+
+
+def _pictures(root: Path, below: str) -> list[str]:
+    """All pictures in root/below and deeper, in the order of their names; below is "" or ends with "/"."""
+    files = []
+    for entry in _visible(root / below):
+        if _is_dir(entry):
+            files += _pictures(root, f"{below}{entry.name}/")
+        elif _is_picture(entry.name):
+            files.append(below + entry.name)
+    return files
+
+
+def _listing(root: Path, below: str = "") -> Listing:
+    if (root / below / "labels.csv").is_file():
+        return _from_csv(root, below)
     listing: Listing = []
-    for p in _visible(folder):
-        files = _pictures(p)
-        if p.is_dir() and not files and p.name not in UNLABELLED:
-            raise InputError(f"{p}: no pictures in this class folder ({', '.join(SUFFIXES)})")
-        if p.suffix.lower() in SUFFIXES and not p.is_dir():
-            raise InputError(
-                f"{p}: outside the class folders, allowed: a folder per class, unlabeled/, or a labels.csv"
-            )
-        listing += [(file, "" if p.name in UNLABELLED else p.name) for file in files]
+    for entry in _visible(root / below):
+        path, label = root / below / entry.name, "" if entry.name in UNLABELLED else entry.name
+        if not _is_dir(entry):
+            if _is_picture(entry.name):
+                allowed = "a folder per class, unlabeled/, or a labels.csv"
+                raise InputError(f"{path}: outside the class folders, allowed: {allowed}")
+            continue
+        files = _pictures(root, f"{below}{entry.name}/")
+        if label and not files:
+            raise InputError(f"{path}: no pictures in this class folder ({', '.join(SUFFIXES)})")
+        listing += [(file, label) for file in files]
     return listing
 
 
-def _from_csv(folder: Path) -> Listing:
-    path, labels = folder / "labels.csv", {}
+def _from_csv(root: Path, below: str) -> Listing:
+    folder, labels, pictures = root / below, {}, set(_pictures(root, below))
+    path = folder / "labels.csv"
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:  # -sig: spreadsheets write a byte-order mark
             reader = csv.DictReader(file, skipinitialspace=True)
@@ -107,52 +140,60 @@ def _from_csv(folder: Path) -> Listing:
                 name, label = row["file"], row["label"]
                 if not name or label is None:
                     raise InputError(f"{path}: line {reader.line_num} is not a file and a label")
-                picture_path = folder / PurePosixPath(name)
-                if ".." in picture_path.parts or not picture_path.is_relative_to(folder):
+                inside = PurePosixPath(name)
+                if inside.is_absolute() or ".." in inside.parts:
                     raise InputError(f"{path}: line {reader.line_num}: {name} is outside {folder}")
-                if not picture_path.is_file():
+                listed = f"{below}{inside}"
+                if listed not in pictures and not (root / listed).is_file():
                     raise InputError(f"{path}: line {reader.line_num}: no file {name} in {folder}")
-                if picture_path in labels:
+                if listed in labels:
                     raise InputError(f"{path}: line {reader.line_num}: {name} is listed twice")
-                labels[picture_path] = label.strip()
+                labels[listed] = label.strip()
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
-    return [(file, labels.get(file, "")) for file in sorted({*labels, *_pictures(folder)})]
+    return [(file, labels.get(file, "")) for file in sorted({*labels, *pictures}, key=lambda file: file.split("/"))]
 
 
 def _read_all(
-    root: Path, files: list[Path], image_size: int | None, skip_broken: bool, progress: Progress | None
+    root: Path,
+    files: list[str],
+    image_size: int | None,
+    skip_broken: bool,
+    progress: Progress | None,
+    keep: Path | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The pictures as one array, and the places in `files` of those that could be read."""
-    images, kept, broken = [], [], []
-    with in_order(partial(_try, image_size=image_size), files, progress, f"reading {root.name}") as results:
-        for i, result in enumerate(results):
-            if isinstance(result, InputError):
-                broken.append(str(result))
-                continue
-            if images and result.shape[:2] != images[0].shape[:2]:
-                pair = ((files[kept[0]], images[0]), (files[i], result))
-                one, two = (f"{file} is {image.shape[1]} x {image.shape[0]}" for file, image in pair)
-                raise InputError(f"{one} but {two} pixels, allowed: one size; or resize with `--set image_size=64`")
-            images.append(result)
-            kept.append(i)
+    one = next(filter(None, (form(root / file, image_size) for file in files)), (0, 0, 0))
+    if keep is not None and len(files) * math.prod(one) > arrays.LARGE:
+        x, broken = prepared(keep, root, files, image_size, one, progress)
+    else:
+        x, broken = _in_memory(root, files, image_size, progress)
+    named = [f"{root / files[place]}: {found.reason}" for place, found in broken]
     if broken and not skip_broken:
-        first = "; ".join(broken[:5])
+        first = "; ".join(named[:5])
         raise InputError(f"{len(broken)} broken pictures: {first}; skip them with `--set skip_broken=true`")
     if broken:
-        warnings.warn(f"skipped {len(broken)} broken pictures: {'; '.join(broken)}", stacklevel=4)
-    if not images:
+        warnings.warn(f"skipped {len(broken)} broken pictures: {'; '.join(named)}", stacklevel=4)
+    if not len(x):
         raise InputError(f"{root}: none of its {len(files)} pictures could be read")
+    return x, np.delete(np.arange(len(files)), [place for place, _ in broken])
+
+
+def _in_memory(
+    root: Path, files: list[str], image_size: int | None, progress: Progress | None
+) -> tuple[np.ndarray, list[tuple[int, Broken]]]:
+    """All pictures that can be read, and the places of those that cannot."""
+    images, broken = [], []
+    read = partial(attempt, root=root, image_size=image_size)
+    with in_order(read, files, progress, f"reading {root.name}") as results:
+        for place, found in of_one_size(results, root, files):
+            if isinstance(found, Broken):
+                broken.append((place, found))
+            else:
+                images.append(found)
     channels = 1 if all(image.ndim == 2 for image in images) else 3
-    x = np.empty((len(images), *images[0].shape[:2], channels), np.uint8)
+    x = np.empty((len(images), *(images[0].shape[:2] if images else (1, 1)), channels), np.uint8)
     for i, image in enumerate(images):
         x[i] = image[..., None] if image.ndim == 2 else image
         images[i] = None  # let go of it: never two copies of all in memory
-    return x, np.array(kept)
-
-
-def _try(path: Path, image_size: int | None) -> np.ndarray | InputError:
-    try:
-        return picture(path, image_size)
-    except InputError as error:
-        return error
+    return x, broken

@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from segma import captured, launch, train
-from segma.captured import fast_step
+from segma import fast, launch, train
 from segma.config import Config
 from segma.data.arrays import Data
 from segma.objective import Terms
@@ -28,10 +27,10 @@ def start(config: Config, device: str = "cpu") -> tuple[State, torch.Tensor, tor
 
 def both(config: Config, steps: int = 12):
     """Yields what each of the two steps reports, and the two states, after every step."""
-    (fast, x, y), (plain, _, _) = start(config), start(config)
+    (quick, x, y), (plain, _, _) = start(config), start(config)
     u, m = rows_per_step(config, len(x))
     weights = scales(config, len(x), 3)
-    for state in (fast, plain):
+    for state in (quick, plain):
         state.model.double().train()
         if state.average:
             state.average.double()
@@ -42,19 +41,19 @@ def both(config: Config, steps: int = 12):
         inputs = encoder_inputs(state.model.prepare(x[rows]), u, config, rng.manual_seed(i))
         return inputs, y[rows[u:]]
 
-    with fast_step(fast, lambda: batch(fast), u, weights, config) as (step, _):
-        for i in range(steps):  # noqa: B007 (batch reads it)
-            one = step()
-            two = update(plain, batch_terms(plain.model, *batch(plain), u, weights, config), config)
-            yield one, two, fast, plain
+    step, _ = fast.fast_step(quick, lambda: batch(quick), u, weights, config)
+    for i in range(steps):  # noqa: B007 (batch reads it)
+        one = step()
+        two = update(plain, batch_terms(plain.model, *batch(plain), u, weights, config), config)
+        yield one, two, quick, plain
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_step_by_step_it_is_the_plain_one(name):
     """Terms, loss, gradient norm, weights, moments, averages, batch statistics: all, after each of twelve steps."""
-    for one, two, fast, plain in both(CONFIGS[name]):
+    for one, two, quick, plain in both(CONFIGS[name]):
         torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-8)
-        mine, theirs = fast.tensors(), plain.tensors()
+        mine, theirs = quick.tensors(), plain.tensors()
         assert mine.keys() == theirs.keys()
         for key in theirs:
             torch.testing.assert_close(
@@ -64,8 +63,8 @@ def test_step_by_step_it_is_the_plain_one(name):
 
 def test_a_state_goes_on_from_the_plain_to_the_fast_step_and_back():
     """What lay_out moves is still the state: saved from one and loaded into the other, training goes on the same."""
-    *_, (_, _, fast, _) = both(CLIPPED, 5)
-    saved = {name: value.clone() for name, value in fast.tensors().items()}
+    *_, (_, _, quick, _) = both(CLIPPED, 5)
+    saved = {name: value.clone() for name, value in quick.tensors().items()}
     other, _, _ = start(CLIPPED)
     other.model.double()
     other.average.double()
@@ -74,7 +73,7 @@ def test_a_state_goes_on_from_the_plain_to_the_fast_step_and_back():
     assert laid.steps.item() == 5
     for key, value in other.tensors().items():
         torch.testing.assert_close(value, saved[key], msg=key)
-    assert not list(fast.model.encoder[1].__dict__.get("forward", ()))  # the layers are themselves again
+    assert "forward" not in quick.model.encoder[1].__dict__  # the layers are themselves again
 
 
 def test_lower_precision_follows_the_weights():
@@ -99,11 +98,11 @@ def test_on_a_gpu_the_losses_are_those_of_the_plain_step(monkeypatch, name, step
         state, x, y = start(config, "cuda")
         return torch.stack([step.terms for step in train.fit(state, x, y, config)])
 
-    monkeypatch.setattr(captured, "LONG", 0 if steps > 1 else 10**9)
-    fast = losses()
+    monkeypatch.setattr(fast, "LONG", 0 if steps > 1 else 10**9)
+    found = losses()
 
     def plain(state, batch, u, weights, config, *_):
         return lambda: update(state, batch_terms(state.model, *batch(), u, weights, config), config)
 
-    monkeypatch.setattr(captured, "capture", plain)
-    torch.testing.assert_close(fast, losses(), rtol=2e-2, atol=1e-3)
+    monkeypatch.setattr(fast, "capture", plain)
+    torch.testing.assert_close(found, losses(), rtol=2e-2, atol=1e-3)

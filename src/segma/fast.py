@@ -1,4 +1,4 @@
-"""The training step on a GPU as one CUDA graph: what step.py does, to rounding, without its waits.
+"""The fast step, on a GPU as one CUDA graph: what step.py does, to rounding, without its waits.
 
 Auto-encoders of this size keep a GPU waiting for launches, and for small kernels that wait for one another. So the step
 is recorded once and replayed; the codes' terms and the gradients of the dense layers' weights, for which nothing waits,
@@ -37,25 +37,29 @@ def capture(
 
     `batch` draws from `generator`; a run of many `steps` is compiled where the machine has a compiler.
     """
-    with products(config), fast_step(state, batch, u, scales, config, compiler(steps)) as (step, vectors):
+    step, vectors = fast_step(state, batch, u, scales, config, compiler(steps))
+    with products(config):
         return recorded(step, [state], vectors, [generator] if config.views != "none" else [])
 
 
-@contextmanager
 def fast_step(
     state: State, batch: Batch, u: int, scales: Scales, config: Config, compiled: Callable = lambda function: function
-) -> Generator[tuple[Callable[[], Tensor], Vectors]]:
-    """The step as it is recorded: batch, terms, backward pass, clipping, Adam, averaged weights. It moves the state's
-    numbers into vectors. Within the context the model's dense layers are not their usual selves."""
+) -> tuple[Callable[[], Tensor], Vectors]:
+    """The step as a function: batch, terms, backward pass, clipping, Adam, averaged weights; and the vectors into which
+    it has moved the state's numbers. A GPU records it, a CPU runs it."""
     group, vectors, beside = state.optimizer.param_groups[0], lay_out([state], state.model.precision), Beside()
     parts, update = Parts(compiled(latent_terms), compiled(picture_term), beside), compiled(adam)
     weights = vectors.weights.new_tensor(scales.weights).unbind()
+    read = vectors.weights if vectors.low is None else vectors.low
+    low = dict(zip(group["params"], views(read[0], group["params"]), strict=True))
+    own = {p for layer in state.model.modules() if isinstance(layer, nn.Linear) for p in layer.parameters()}
+    others = [p for p in group["params"] if p not in own]
 
     def step() -> Float[Tensor, " names"]:
         inputs, y = batch()
-        terms = batch_terms(state.model, inputs, y, u, scales, config, parts)
+        with _dense_layers_aside(state.model, low, beside):
+            terms = batch_terms(state.model, inputs, y, u, scales, config, parts)
         felt = [(term, weight) for term, weight in zip(terms, weights, strict=True) if term.requires_grad]
-        others = [p for p in group["params"] if p not in beside.own]
         # One call for all terms: nothing has to wait for their sum.
         found = torch.autograd.grad(
             [term for term, _ in felt], [beside.anchor, *others], [weight for _, weight in felt], allow_unused=True
@@ -68,8 +72,7 @@ def fast_step(
             blend(zip(state.average.buffers(), state.model.buffers(), strict=True), vectors.steps, config.average)
         return names
 
-    with _dense_layers_aside(state.model, vectors, beside):
-        yield step, vectors
+    return step, vectors
 
 
 class Beside:
@@ -81,7 +84,6 @@ class Beside:
     def __init__(self) -> None:
         self.streams: list[torch.cuda.Stream] = []
         self.held: list[tuple[Tensor, ...]] = []
-        self.own: set[Tensor] = set()  # whose gradients are found here
         self.anchor = torch.zeros((), requires_grad=True)  # ties these gradients to the backward pass
 
     @contextmanager
@@ -104,16 +106,13 @@ class Beside:
 
 
 @contextmanager
-def _dense_layers_aside(model: Model, vectors: Vectors, beside: Beside) -> Generator[None]:
-    """Within, the model's dense layers leave the gradients of their weights to `beside`, and take a ReLU along."""
-    trained = [p for p in model.parameters() if p.requires_grad]
-    read = vectors.weights if vectors.low is None else vectors.low
-    low: dict[Tensor, Tensor] = dict(zip(trained, views(read[0], trained), strict=True))
+def _dense_layers_aside(model: Model, low: dict[Tensor, Tensor], beside: Beside) -> Generator[None]:
+    """Within, the model's dense layers read the weights of `low`, leave their gradients to `beside`, and take a ReLU
+    that follows along."""
     changed: list[nn.Module] = []
     order = [*model.encoder.children(), nn.Identity(), *model.decoder.children(), nn.Identity()]
     for layer, after in pairwise(order):
         if isinstance(layer, nn.Linear):
-            beside.own.update((layer.weight, layer.bias))
             relu = isinstance(after, nn.ReLU)
             forward = partial(_dense, layer, low[layer.weight], low[layer.bias], relu, beside)
             layer.__dict__["forward"] = forward  # on the instance, over the class's
@@ -121,9 +120,11 @@ def _dense_layers_aside(model: Model, vectors: Vectors, beside: Beside) -> Gener
             if relu:
                 after.__dict__["forward"] = _as_it_is
                 changed.append(after)
-    yield
-    for layer in changed:
-        del layer.__dict__["forward"]
+    try:
+        yield
+    finally:
+        for layer in changed:
+            del layer.__dict__["forward"]
 
 
 def _as_it_is(x: Tensor) -> Tensor:
@@ -150,7 +151,8 @@ class _Dense(torch.autograd.Function):
         grad = torch.ops.aten.threshold_backward(grad, out, 0) if ctx.relu else grad
         place = ctx.layer.weight.grad
         with ctx.beside(grad, x):
-            torch.mm(grad.T, x, out_dtype=place.dtype, out=place) if grad.is_cuda else place.copy_(grad.T @ x)
+            mixed = {} if place.dtype == grad.dtype else {"out_dtype": place.dtype}
+            torch.mm(grad.T, x, out=place, **mixed)
         with ctx.beside(grad):
             ctx.layer.bias.grad.copy_(grad.sum(dim=0))
         return grad @ ctx.weight if ctx.needs_input_grad[0] else None, *(None,) * 6

@@ -1,0 +1,137 @@
+"""A stack of models trained as one: batched matrix products, one step for all, each as if it were alone."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from segma import fast
+from segma.config import Config
+from segma.data.arrays import Data
+from segma.errors import RunFailed
+from segma.objective import Terms
+from segma.record import Job
+from segma.state import State
+from segma.step import Scales, blend, encoder_inputs, rate, rows_per_step, scales, steps_in_all
+from segma.train import CHECK_EVERY, BatchTerms, Step, row_numbers
+from segma.vectors import adam, lay_out, stacked
+
+
+def fit_together(group: Sequence[Job]) -> Iterator[list[Step | None]]:
+    """train.fit for a stack: the step of each model, or None from where it has failed."""
+    configs, states, few = [job.run.config for job in group], [job.state for job in group], [job.data for job in group]
+    first, n, device = configs[0], len(few[0].x_train), torch.device(group[0].device)
+    u, m = rows_per_step(first, n)
+    last = steps_in_all(first, n)
+    x, held_out = _shared_rows(few, group[0].device)
+    y = torch.from_numpy(np.stack([part.y_train for part in few])).to(device)
+    rows = torch.zeros(len(group), u + m, dtype=torch.int64, device=device)
+    speeds = states[0].model.means.new_zeros(len(group), 1).detach()
+    generators = [torch.Generator(device) for _ in group]
+
+    def batch() -> tuple[Tensor, Tensor]:
+        labels = y.gather(1, rows[:, u:])
+        raw = x[(held_out.gather(1, rows) if held_out is not None else rows).flatten()]
+        if first.views == "none" and states[0].model.is_image:  # the same for all: at once
+            return states[0].model.prepare(raw).unflatten(0, (len(group), -1)), labels
+        parts = [
+            encoder_inputs(state.model.prepare(part), u, first, generator)
+            for state, part, generator in zip(states, raw.unflatten(0, (len(group), -1)), generators, strict=True)
+        ]
+        return torch.stack(parts), labels
+
+    weights = _columns([scales(config, n, len(few[0].classes)) for config in configs], speeds)
+    step = _together(states, batch, u, weights, first, speeds, last, generators)
+    pairs = zip(few, configs, strict=True)
+    numbers = zip(*(row_numbers(part.y_train, config, states[0].step) for part, config in pairs), strict=True)
+    pending, failed = [], set()
+    while (number := states[0].step) < last:
+        rows.copy_(torch.from_numpy(np.stack(next(numbers))))
+        speeds.copy_(torch.tensor([[rate(number, last, config)] for config in configs]))
+        for generator, config in zip(generators, configs, strict=True):
+            generator.manual_seed(config.seed * 2**32 + number)
+        terms = step().clone()
+        for state in states:
+            state.step = number + 1
+        pending.append(terms)
+        if device.type == "cpu" or len(pending) == CHECK_EVERY or number + 1 == last:
+            bad = ~torch.stack(pending).isfinite().all(dim=2).all(dim=0)
+            failed |= set(bad.nonzero().flatten().tolist())
+            pending.clear()
+        if len(failed) == len(group):
+            raise RunFailed("every model of a stack failed: losses that are not finite", resumable=False)
+        yield [None if i in failed else Step(number + 1, (number + 1) * u / n, row) for i, row in enumerate(terms)]
+
+
+def _shared_rows(few: Sequence[Data], device: str) -> tuple[Tensor, Tensor | None]:
+    """The training rows of all, once; where rows are held out, and so differ, those of each with their places."""
+    if all(part.x_train is few[0].x_train for part in few):
+        return torch.from_numpy(few[0].x_train).to(device), None
+    whole = torch.from_numpy(np.concatenate([part.x_train for part in few])).to(device)
+    return whole, torch.arange(len(whole), device=device).view(len(few), -1)
+
+
+def _columns(each: Sequence[Scales], like: Tensor) -> Scales:
+    """The numbers of all models as tensors; gamma enters the distance, which is in float64."""
+    gamma, *rest = (torch.tensor(column, device=like.device, dtype=torch.float64) for column in zip(*each, strict=True))
+    return Scales(gamma, *(column.to(like.dtype) for column in rest))
+
+
+def _together(
+    states: Sequence[State],
+    batch: Callable[[], tuple[Tensor, Tensor]],
+    u: int,
+    weights: Scales,
+    config: Config,
+    speeds: Tensor,
+    last: int,
+    generators: list[torch.Generator],
+) -> Callable[[], Tensor]:
+    """One step of all models, as fast.fast_step is of one; returns what step.NAMES lists, a row per model."""
+    vectors, model = lay_out(states), states[0].model.train()
+    terms_of, group = BatchTerms(model), states[0].optimizer.param_groups[0]
+    names = [f"model.{name}" for name, p in model.named_parameters() if p.requires_grad]
+    leaves = [view.requires_grad_() for view in stacked(vectors.weights, group["params"])]
+    places = list(stacked(vectors.gradients, group["params"]))
+    fixed = {
+        f"model.{name}": torch.stack([dict(state.model.named_parameters())[name].detach() for state in states])
+        for name, p in model.named_parameters()
+        if not p.requires_grad
+    }
+    buffers = {f"model.{name}": value for name, value in _stack_buffers(states).items()}
+
+    def one(trained: list[Tensor], others: dict[str, Tensor], inputs: Tensor, y: Tensor, scale: Scales) -> tuple:
+        tensors = dict(zip(names, trained, strict=True)) | others
+        return tuple(functional_call(terms_of, tensors, (inputs, y, u, scale, config)))
+
+    update = fast.compiler(last if speeds.is_cuda else 0)(adam)
+
+    def step() -> Tensor:
+        terms = Terms(*torch.vmap(one)(leaves, fixed | buffers, *batch(), weights))
+        found = torch.autograd.grad(terms.total(*weights.weights[1:]).sum(), leaves)
+        torch._foreach_copy_(places, found)
+        out = update(vectors, terms, weights, speeds, *group["betas"], group["eps"], config)
+        for state in states:
+            if state.average:
+                blend(zip(state.average.buffers(), state.model.buffers(), strict=True), vectors.steps, config.average)
+        return out
+
+    if not speeds.is_cuda:
+        return step
+    with fast.products(config):
+        return fast.recorded(step, list(states), vectors, generators if config.views != "none" else [])
+
+
+def _stack_buffers(states: Sequence[State]) -> dict[str, Tensor]:
+    """The buffers of all models, stacked; each model keeps its row as its own, so that running statistics reach it."""
+    out = {
+        name: torch.stack([dict(s.model.named_buffers())[name] for s in states])
+        for name, _ in states[0].model.named_buffers()
+    }
+    for row, state in enumerate(states):
+        for name, value in out.items():
+            module, _, key = name.rpartition(".")
+            state.model.get_submodule(module)._buffers[key] = value[row]
+    return out

@@ -1,0 +1,175 @@
+"""Many models trained at once: their weights stacked, one step for all of them, an ordinary run folder for each.
+
+Settings that only enter as numbers (FREE) may differ within a stack; those that change shapes or the course of a step
+make a stack of their own. Each model ends as if trained alone, to the rounding of batched matrix products.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segma import draw, launch, runs
+from segma.config import Config, check_names, is_list
+from segma.errors import InputError
+from segma.record import Job, Progress, recorded
+from segma.stack import fit_together
+
+FREE = (
+    *("alpha", "beta", "gamma_scale", "kappa", "confidence", "mean_distance"),
+    *("learning_rate", "schedule", "warmup", "seed", "label_seed", "labels"),
+)
+AT_ONCE = {"cpu": 16, "cuda": 64}  # models in a stack: more run after one another
+
+
+def grid(pairs: Sequence[str], seeds: int = 1) -> list[dict[str, str]]:
+    """--grid KEY=A,B,C ... as one dict of settings per model, the last key fastest; with seeds 0, 1, ... if several.
+
+    Widths and filters, which are lists themselves, are written 256x256.
+    """
+    axes: dict[str, list[str]] = {}
+    for pair in pairs:
+        key, equals, values = pair.partition("=")
+        if not equals or not all(value.strip() for value in values.split(",")):
+            raise InputError(f"--grid {pair}: wanted is KEY=A,B,C, for instance --grid alpha=1,5,10")
+        check_names([key])
+        if key in axes:
+            raise InputError(f"--grid {pair}: {key} is given twice")
+        axes[key] = [value.strip() for value in values.split(",")]
+    if seeds > 1:
+        if "seed" in axes:
+            raise InputError(f"--seeds {seeds} and --grid seed={','.join(axes['seed'])}: give one of them")
+        axes["seed"] = [str(seed) for seed in range(seeds)]
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def open_jobs(
+    name: str,
+    cells: Sequence[dict[str, str]],
+    recipe: str,
+    settings: dict,
+    out: Path,
+    data_dir: Path | None = None,
+    device: str = "auto",
+    progress: Callable | None = None,
+) -> list[Job]:
+    """A run folder below `out` for each cell: a new one, or the one that is there, if its settings are the same."""
+    device = launch.choose_device(device)
+    for cell in cells:
+        launch.check_settings({**settings, **cell})
+    whole = launch.read_data(name, settings, data_dir, progress)
+    configs = [launch.config_for(name, whole, recipe, {**settings, **_typed(cell)}) for cell in cells]
+    for cell, config in zip(cells, configs, strict=True):  # all of them, before anything is made
+        launch.choose_rows(whole, config)
+        path = out / folder_name(cell)
+        if path.exists() and runs.read(path).config != config:
+            raise InputError(f"{path} was made with other settings: choose another --out")
+    return [
+        launch.resume(path, data_dir, device, whole=whole)
+        if (path := out / folder_name(cell)).exists()
+        else launch.begin(whole, config, path, data_dir, device)
+        for cell, config in zip(cells, configs, strict=True)
+    ]
+
+
+def folder_name(cell: dict[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in cell.items()) or "run"
+
+
+def _typed(cell: dict[str, str]) -> dict[str, str]:
+    return {key: value.replace("x", ",") if is_list(key) else value for key, value in cell.items()}
+
+
+def stacks(jobs: Sequence[Job]) -> list[list[Job]]:
+    """Jobs that can share a step: the same but for FREE settings, equally far, on equally many rows."""
+    plain = {field.name: field.default for field in dataclasses.fields(Config) if field.name in FREE}
+    groups: dict[Any, list[Job]] = {}
+    for job in jobs:
+        key = (dataclasses.replace(job.run.config, **plain), job.state.step, len(job.data.x_train))
+        groups.setdefault(key, []).append(job)
+    size = AT_ONCE[jobs[0].device] if jobs else 1
+    return [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]
+
+
+def train(jobs: Sequence[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[tuple[Job, Progress]]:
+    """Train all, a stack after another; yields what was logged of each job. A model that fails leaves its stack alone.
+
+    Ends each with a checkpoint, or with its last good one where a step was not finite.
+    """
+    for group in stacks([job for job in jobs if job.state.step < job.last]):
+        with ExitStack() as folders:
+            records = [folders.enter_context(recorded(job)) for job in group]
+            for steps in fit_together(group):
+                halt = stop()
+                for job, record, step in zip(group, records, steps, strict=True):
+                    if step is not None:
+                        yield job, record(step, halt)
+                if halt:
+                    return
+
+
+def report(out: Path, cells: Sequence[dict[str, str]], jobs: Sequence[Job]) -> list[dict]:
+    """Measure every model; the rows go to sweep.json and table.md, and for two settings to heat maps, seeds averaged.
+
+    A model without weights (its training failed) has no numbers.
+    """
+    rows = []
+    for cell, job in zip(cells, jobs, strict=True):
+        row: dict = {**cell, "run": str(job.run.path)}
+        if (job.run.path / "model.safetensors").exists() and len(job.data.x_test):
+            found = launch.measure(job.run, job.data, runs.load_model(job.run, job.device))
+            runs.write_json(job.run.path / "results.json", found)
+            wrong = found.get("test_error", found.get("validation_error"))
+            row |= {"error": wrong, **{name: found[name] for name in MEASURED if name != "error"}}
+        rows.append(row)
+    runs.write_json(out / "sweep.json", {"rows": rows})
+    runs.write(out / "table.md", as_table(rows).encode())
+    axes = [key for key in cells[0] if key != "seed" and len({cell[key] for cell in cells}) > 1]
+    for name in MEASURED if len(axes) >= 2 else ():
+        runs.write(out / f"{name}.png", draw.png(_heat_map(rows, axes[0], axes[1], name)))
+    return rows
+
+
+MEASURED = {"error": "{:.1%}", "reconstruction_error": "{:.3g}", "log_distance": "{:.2f}"}
+
+
+def as_table(rows: Sequence[dict]) -> str:
+    """One line per setting, mean and deviation over seeds."""
+    keys = [key for key in rows[0] if key not in (*MEASURED, "run", "seed")]
+    lines = [f"| {' | '.join([*keys, 'models', *MEASURED])} |", "|---" * (len(keys) + 1 + len(MEASURED)) + "|"]
+    for values, group in _grouped(rows, keys).items():
+        cells = [_mean(form, [row.get(name) for row in group]) for name, form in MEASURED.items()]
+        lines.append(f"| {' | '.join([*values, str(len(group)), *(cell.replace('_', ' ') for cell in cells)])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _mean(form: str, values: Sequence[float | None]) -> str:
+    good = [value for value in values if value is not None]
+    if not good:
+        return "failed"
+    spread = f" ± {form.format(np.std(good, ddof=1))}" if len(good) > 1 else ""
+    lost = f" ({len(values) - len(good)} failed)" if len(good) < len(values) else ""
+    return form.format(np.mean(good)) + spread + lost
+
+
+def _grouped(rows: Sequence[dict], keys: Sequence[str]) -> dict[tuple[str, ...], list[dict]]:
+    groups: dict[tuple[str, ...], list[dict]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return groups
+
+
+def _heat_map(rows: Sequence[dict], down: str, across: str, name: str) -> Any:
+    groups = _grouped(rows, (down, across))
+    names = [list(dict.fromkeys(row[key] for row in rows)) for key in (down, across)]
+    means = [[_average(groups.get((a, b), []), name) for b in names[1]] for a in names[0]]
+    return draw.heat_map(np.array(means), *names, (down, across), name.replace("_", " "), MEASURED[name])
+
+
+def _average(group: Sequence[dict], name: str) -> float:
+    good = [row[name] for row in group if row.get(name) is not None]
+    return float(np.mean(good)) if good else np.nan
