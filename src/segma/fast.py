@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from segma.config import Config
 from segma.model import Model
 from segma.state import State
-from segma.step import Parts, Scales, batch_terms, blend, latent_terms, picture_term
+from segma.step import Parts, Scales, batch_terms, blend, distance_term, label_terms, picture_term
 from segma.vectors import Vectors, adam, lay_out, views
 
 LONG = 20_000  # steps of a run that repay compiling, which takes some ten seconds the first time on a machine
@@ -48,10 +48,12 @@ def fast_step(
     """The step as a function: batch, terms, backward pass, clipping, Adam, averaged weights; and the vectors into which
     it has moved the state's numbers. A GPU records it, a CPU runs it."""
     group, vectors, beside = state.optimizer.param_groups[0], lay_out([state], state.model.precision), Beside()
-    parts, update = Parts(compiled(latent_terms), compiled(picture_term), beside), compiled(adam)
+    parts = Parts(compiled(distance_term), compiled(label_terms), compiled(picture_term), beside)
+    update = compiled(adam)
     weights = vectors.weights.new_tensor(scales.weights).unbind()
     read = vectors.weights if vectors.low is None else vectors.low
-    low = dict(zip(group["params"], views(read[0], group["params"]), strict=True))
+    low: dict[Tensor, Tensor] = dict(zip(group["params"], views(read[0], group["params"]), strict=True))
+    low |= {p: p.detach() for p in list(state.model.encoder.children())[-1].parameters()}  # the codes stay float32
     own = {p for layer in state.model.modules() if isinstance(layer, nn.Linear) for p in layer.parameters()}
     others = [p for p in group["params"] if p not in own]
 
@@ -154,7 +156,7 @@ class _Dense(torch.autograd.Function):
             mixed = {} if place.dtype == grad.dtype else {"out_dtype": place.dtype}
             torch.mm(grad.T, x, out=place, **mixed)
         with ctx.beside(grad):
-            ctx.layer.bias.grad.copy_(grad.sum(dim=0))
+            torch.sum(grad, dim=0, dtype=place.dtype, out=ctx.layer.bias.grad)
         return grad @ ctx.weight if ctx.needs_input_grad[0] else None, *(None,) * 6
 
 
@@ -173,7 +175,7 @@ def products(config: Config) -> Generator[None]:
     places = torch.backends.cuda.matmul, torch.backends.cudnn
     before = [place.allow_tf32 for place in places]
     for place in places:
-        place.allow_tf32 = config.precision == "tf32"
+        place.allow_tf32 = config.precision != "float32"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -165,10 +165,10 @@ def train(job: Job, stop: Callable[[], bool] = lambda: False) -> Iterator[Progre
     Ends with a checkpoint, except when a step fails: then the last good one stays.
     """
     x, y = place(job.data.x_train, job.device), torch.from_numpy(job.data.y_train).to(job.device)
-    with distributed.together(), recorded(job) as after:
+    with distributed.together(), recorded(job) as record:
         for step in fit(job.state, x, y, job.run.config):
             halt = distributed.anywhere(stop())
-            yield after(step, halt)
+            yield record.after(step, halt)
             if halt:
                 return
 

@@ -39,7 +39,12 @@ class Model(nn.Module):
 
     @property
     def mixture(self) -> Mixture:
-        return Mixture(self.log_weights.softmax(dim=0), self.means, self.log_variances.exp())
+        return as_mixture(*self.mixture_parts)
+
+    @property
+    def mixture_parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What is trained of it."""
+        return self.means, self.log_weights, self.log_variances
 
     def set_weights(self, shares: np.ndarray) -> None:
         """p_k = the labelled shares (paper, sec. V)."""
@@ -81,6 +86,10 @@ class Model(nn.Module):
     def _networks(self, device: torch.device) -> torch.autocast:
         lower = self.precision is not torch.float32
         return torch.autocast(device.type, self.precision if lower else torch.bfloat16, lower, cache_enabled=False)
+
+
+def as_mixture(means: Tensor, log_weights: Tensor, log_variances: Tensor) -> Mixture:
+    return Mixture(log_weights.softmax(dim=0), means, log_variances.exp())
 
 
 def output(raw: Float[Tensor, " n *shape"], is_image: bool, dtype: torch.dtype) -> Float[Tensor, " n *shape"]:

@@ -45,15 +45,30 @@ class Progress(NamedTuple):
     rows: int  # in a step
 
 
+class Recorder(NamedTuple):
+    """`due` says whether a step's number is one to log, draw or save; `after`, called after a step (with whether it is
+    the last for now), does what is due."""
+
+    due: Callable[[int], bool]
+    after: Callable[[Step, bool], Progress]
+
+
 @contextmanager
-def recorded(job: Job) -> Generator[Callable[[Step, bool], Progress]]:
-    """A function to call after every step, with the step and whether it is the last for now: it logs, draws, saves."""
+def recorded(job: Job) -> Generator[Recorder]:
+    """The keeper of a run folder while its model trains."""
     config, n, last, first = job.run.config, len(job.data.x_train), job.last, job.state.step
     rows = rows_per_step(config, n)
     began = saved = time.monotonic()
 
     def pictures(number: int) -> float:  # due by step `number`
         return number * rows[0] / n // config.samples_every
+
+    def picture_due(number: int) -> bool:
+        return number == last or pictures(number) > pictures(number - 1)
+
+    def due(number: int) -> bool:
+        late = time.monotonic() - saved >= config.checkpoint_seconds
+        return late or number % config.log_every == 0 or picture_due(number)
 
     with open_log(job) as log:
         if first >= last and distributed.rank() == 0:  # finished: should the model be lost, the checkpoint has it
@@ -62,8 +77,7 @@ def recorded(job: Job) -> Generator[Callable[[Step, bool], Progress]]:
         def after(step: Step, halt: bool) -> Progress:
             nonlocal saved
             values = wrong = None
-            done = step.number == last
-            picture = done or pictures(step.number) > pictures(step.number - 1)
+            done, picture = step.number == last, picture_due(step.number)
             if picture or step.number % config.log_every == 0:
                 values = step.values()
                 speed = round((step.number - first) * sum(rows) / (time.monotonic() - began))
@@ -76,7 +90,7 @@ def recorded(job: Job) -> Generator[Callable[[Step, bool], Progress]]:
                 save(job, step)
             return Progress(step.number, last, step.epoch, values, wrong, sum(rows))
 
-        yield after
+        yield Recorder(due, after)
 
 
 @contextmanager

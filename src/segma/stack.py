@@ -1,6 +1,8 @@
 """A stack of models trained as one: batched matrix products, one step for all, each as if it were alone."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 
 import numpy as np
 import torch
@@ -14,13 +16,14 @@ from segma.errors import RunFailed
 from segma.objective import Terms
 from segma.record import Job
 from segma.state import State
-from segma.step import Scales, blend, encoder_inputs, rate, rows_per_step, scales, steps_in_all
+from segma.step import Parts, Scales, blend, encoder_inputs, rate, rows_per_step, scales, steps_in_all
 from segma.train import CHECK_EVERY, BatchTerms, Step, row_numbers
 from segma.vectors import adam, lay_out, stacked
 
 
-def fit_together(group: Sequence[Job]) -> Iterator[list[Step | None]]:
-    """train.fit for a stack: the step of each model, or None from where it has failed."""
+def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[Step | None]]]]:
+    """train.fit for a stack: after every step its number, and a function that gives the step of each model, or None
+    from where it has failed."""
     configs, states, few = [job.run.config for job in group], [job.state for job in group], [job.data for job in group]
     first, n, device = configs[0], len(few[0].x_train), torch.device(group[0].device)
     u, m = rows_per_step(first, n)
@@ -44,13 +47,15 @@ def fit_together(group: Sequence[Job]) -> Iterator[list[Step | None]]:
 
     weights = _columns([scales(config, n, len(few[0].classes)) for config in configs], speeds)
     step = _together(states, batch, u, weights, first, speeds, last, generators)
-    pairs = zip(few, configs, strict=True)
-    numbers = zip(*(row_numbers(part.y_train, config, states[0].step) for part, config in pairs), strict=True)
-    pending, failed = [], set()
-    while (number := states[0].step) < last:
-        rows.copy_(torch.from_numpy(np.stack(next(numbers))))
-        speeds.copy_(torch.tensor([[rate(number, last, config)] for config in configs]))
-        for generator, config in zip(generators, configs, strict=True):
+    numbers = [row_numbers(part.y_train, c, states[0].step) for part, c in zip(few, configs, strict=True)]
+    pending: list[Tensor] = []
+    failed: set[int] = set()
+    for now, speed in _schedule(numbers, configs, states[0].step, last, speeds):
+        if (number := states[0].step) == last:
+            break
+        rows.copy_(now)
+        speeds.copy_(speed)
+        for generator, config in zip(generators, configs, strict=True) if first.views != "none" else ():
             generator.manual_seed(config.seed * 2**32 + number)
         terms = step().clone()
         for state in states:
@@ -58,11 +63,29 @@ def fit_together(group: Sequence[Job]) -> Iterator[list[Step | None]]:
         pending.append(terms)
         if device.type == "cpu" or len(pending) == CHECK_EVERY or number + 1 == last:
             bad = ~torch.stack(pending).isfinite().all(dim=2).all(dim=0)
-            failed |= set(bad.nonzero().flatten().tolist())
+            failed.update(bad.nonzero().flatten().tolist())
             pending.clear()
         if len(failed) == len(group):
             raise RunFailed("every model of a stack failed: losses that are not finite", resumable=False)
-        yield [None if i in failed else Step(number + 1, (number + 1) * u / n, row) for i, row in enumerate(terms)]
+        epoch = (number + 1) * u / n
+        yield number + 1, partial(_steps, number + 1, epoch, terms, failed)
+
+
+def _steps(number: int, epoch: float, terms: Tensor, failed: set[int]) -> list[Step | None]:
+    return [None if i in failed else Step(number, epoch, row) for i, row in enumerate(terms)]
+
+
+def _schedule(
+    numbers: Sequence[Iterator[np.ndarray]], configs: Sequence[Config], start: int, last: int, like: Tensor
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Row numbers and rates of each step and model, on the device; those of many steps go there at once."""
+    while True:
+        rows = np.stack([np.stack(list(islice(each, CHECK_EVERY))) for each in numbers], axis=1)
+        rates = [[[rate(step, last, config)] for config in configs] for step in range(start, start + CHECK_EVERY)]
+        yield from zip(
+            torch.from_numpy(rows).to(like.device), torch.tensor(rates, dtype=torch.float64).to(like), strict=True
+        )
+        start += CHECK_EVERY
 
 
 def _shared_rows(few: Sequence[Data], device: str) -> tuple[Tensor, Tensor | None]:
@@ -104,14 +127,19 @@ def _together(
 
     def one(trained: list[Tensor], others: dict[str, Tensor], inputs: Tensor, y: Tensor, scale: Scales) -> tuple:
         tensors = dict(zip(names, trained, strict=True)) | others
-        return tuple(functional_call(terms_of, tensors, (inputs, y, u, scale, config)))
+        return tuple(functional_call(terms_of, tensors, (inputs, y, u, scale, config, parts)))
 
-    update = fast.compiler(last if speeds.is_cuda else 0)(adam)
+    update, beside = fast.compiler(last if speeds.is_cuda else 0)(adam), fast.Beside()
+    parts = Parts(aside=beside)
+    seeds = [torch.as_tensor(weight).to(speeds).expand(len(states)) for weight in weights.weights]
 
     def step() -> Tensor:
-        terms = Terms(*torch.vmap(one)(leaves, fixed | buffers, *batch(), weights))
-        found = torch.autograd.grad(terms.total(*weights.weights[1:]).sum(), leaves)
+        inputs, y = batch()
+        terms = Terms(*torch.vmap(one)(leaves, fixed | buffers, inputs, y, weights))
+        felt = [(term, weight) for term, weight in zip(terms, seeds, strict=True) if term.requires_grad]
+        found = torch.autograd.grad([term for term, _ in felt], leaves, [weight for _, weight in felt])
         torch._foreach_copy_(places, found)
+        beside.join()
         out = update(vectors, terms, weights, speeds, *group["betas"], group["eps"], config)
         for state in states:
             if state.average:

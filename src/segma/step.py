@@ -14,8 +14,7 @@ from segma import distributed
 from segma.config import Config
 from segma.cramer_wold import silverman
 from segma.data.views import VIEWS, change
-from segma.mixture import Mixture
-from segma.model import Model, output
+from segma.model import Model, as_mixture, output
 from segma.objective import Number, Terms, consistency, cross_entropy, log_distance, reconstruction
 from segma.state import State
 
@@ -84,38 +83,53 @@ def batch_terms(
     parts: "Parts | None" = None,
 ) -> Terms:
     """The terms of one batch of `encoder_inputs`, whose labelled rows y labels."""
-    latent, picture, aside = parts or Parts()
+    distance, labels, picture, aside = parts or Parts()
     z = model.encode(inputs)
     n = u + len(y) if config.all_rows else u
+    plain, x = (z, inputs) if n == len(z) else (z[:n], inputs[:n])
+    with aside(plain):
+        away = distance(plain, model.mixture_parts, scales, config)
     with aside(z, y):
-        terms = latent(z, y, u, model.mixture, scales, config)
-    return Terms(picture(inputs[:n], model.decode_raw(z[:n]), model.is_image), *terms)
+        wrong, apart = labels(z, y, u, model.mixture_parts, scales, config)
+    return Terms(picture(x, model.decode_raw(plain), model.is_image), away, wrong, apart)
+
+
+def distance_term(
+    z: Float[Tensor, "n d"], mixture: tuple[Tensor, ...], scales: Scales, config: Config
+) -> Float[Tensor, ""]:
+    return log_distance(distributed.gather(z), as_mixture(*mixture), scales.gamma, config.phi)
+
+
+def label_terms(
+    z: Float[Tensor, "inputs d"],
+    y: Int[Tensor, " labelled"],
+    u: int,
+    mixture: tuple[Tensor, ...],
+    scales: Scales,
+    config: Config,
+) -> tuple[Tensor, Tensor]:
+    """Cross-entropy and consistency.
+
+    With views, the labelled rows are learned from both of theirs, and the unlabelled's strong ones from what the model
+    thinks of the plain ones.
+    """
+    target = as_mixture(*mixture)
+    if config.views == "none":
+        return cross_entropy(z[u:], y, target), z.new_zeros(())
+    n = u + len(y) if config.all_rows else u
+    agreement = consistency(z[:u], z[-u:], target, scales.confidence)
+    return cross_entropy(z[n:-u], torch.cat([y, y]), target), agreement
 
 
 def picture_term(x: Float[Tensor, " n *shape"], raw: Float[Tensor, " n *shape"], is_image: bool) -> Float[Tensor, ""]:
     return reconstruction(x, output(raw, is_image, x.dtype))
 
 
-def latent_terms(
-    z: Float[Tensor, "inputs d"], y: Int[Tensor, " labelled"], u: int, target: Mixture, scales: Scales, config: Config
-) -> tuple[Tensor, ...]:
-    """The terms of the codes: log d^2, cross-entropy, consistency.
-
-    With views, the labelled rows are learned from both of theirs, and the unlabelled's strong ones from what the model
-    thinks of the plain ones.
-    """
-    n = u + len(y) if config.all_rows else u
-    distance = log_distance(distributed.gather(z[:n]), target, scales.gamma, config.phi)
-    if config.views == "none":
-        return distance, cross_entropy(z[u:], y, target), z.new_zeros(())
-    agreement = consistency(z[:u], z[-u:], target, scales.confidence)
-    return distance, cross_entropy(z[n:-u], torch.cat([y, y]), target), agreement
-
-
 class Parts(NamedTuple):
     """The parts of batch_terms that a GPU takes in other forms: compiled, and beside the rest."""
 
-    latent: Callable[..., tuple[Tensor, ...]] = latent_terms
+    distance: Callable[..., Tensor] = distance_term
+    labels: Callable[..., tuple[Tensor, Tensor]] = label_terms
     picture: Callable[..., Tensor] = picture_term
     aside: Callable[..., AbstractContextManager] = lambda *read: nullcontext()
 

@@ -96,18 +96,20 @@ def stacks(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 def train(jobs: Sequence[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[tuple[Job, Progress]]:
-    """Train all, a stack after another; yields what was logged of each job. A model that fails leaves its stack alone.
+    """Train all, a stack after another; yields what was due of each job. A model that fails leaves its stack alone.
 
     Ends each with a checkpoint, or with its last good one where a step was not finite.
     """
     for group in stacks([job for job in jobs if job.state.step < job.last]):
         with ExitStack() as folders:
             records = [folders.enter_context(recorded(job)) for job in group]
-            for steps in fit_together(group):
+            for number, steps in fit_together(group):
                 halt = stop()
-                for job, record, step in zip(group, records, steps, strict=True):
+                if not halt and not records[0].due(number):
+                    continue
+                for job, record, step in zip(group, records, steps(), strict=True):
                     if step is not None:
-                        yield job, record(step, halt)
+                        yield job, record.after(step, halt)
                 if halt:
                     return
 
