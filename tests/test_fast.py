@@ -61,6 +61,22 @@ def test_step_by_step_it_is_the_plain_one(name):
             )
 
 
+def test_in_bfloat16_it_is_nearly_the_plain_one():
+    """The networks' products have 8 bits; the terms agree to about as many."""
+    config = dataclasses.replace(CLIPPED, precision="bfloat16")
+    (quick, x, y), (plain, _, _) = start(config), start(config)
+    u, m = rows_per_step(config, len(x))
+    weights, rows = scales(config, len(x), 3), torch.cat([torch.arange(u), torch.arange(m) % 12])
+    step, _ = fast.fast_step(quick, lambda: (quick.model.prepare(x[rows]), y[rows[u:]]), u, weights, config)
+    for _ in range(5):
+        one = step()
+        two = update(
+            plain, batch_terms(plain.model, plain.model.prepare(x[rows]), y[rows[u:]], u, weights, config), config
+        )
+        torch.testing.assert_close(one, two, rtol=3e-2, atol=3e-2)
+    assert quick.model.means.dtype == torch.float32
+
+
 def test_a_state_goes_on_from_the_plain_to_the_fast_step_and_back():
     """What lay_out moves is still the state: saved from one and loaded into the other, training goes on the same."""
     *_, (_, _, quick, _) = both(CLIPPED, 5)

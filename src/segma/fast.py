@@ -137,13 +137,23 @@ def _dense(layer: nn.Linear, weight: Tensor, bias: Tensor, relu: bool, beside: B
     return _Dense.apply(x.to(weight.dtype), beside.anchor, layer, weight, bias, relu, beside)
 
 
+def _product(a: Tensor, b: Tensor, out: Tensor) -> None:
+    if a.dtype == out.dtype:
+        torch.mm(a, b, out=out)
+    elif a.is_cuda:
+        torch.mm(a, b, out_dtype=out.dtype, out=out)
+    else:
+        out.copy_(a @ b)
+
+
 class _Dense(torch.autograd.Function):
     """x W^T + b, and a ReLU where one follows; the gradients of W and b go to their places, on streams of their own."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         x, _, ctx.layer, ctx.weight, bias, ctx.relu, ctx.beside = inputs
-        out = (torch._addmm_activation if ctx.relu else torch.addmm)(bias, x, ctx.weight.T)
+        with torch.autocast(x.device.type, enabled=False):  # the weights have the precision that is wanted
+            out = (torch._addmm_activation if ctx.relu else torch.addmm)(bias, x, ctx.weight.T)
         ctx.save_for_backward(x, out)
         return out
 
@@ -153,8 +163,7 @@ class _Dense(torch.autograd.Function):
         grad = torch.ops.aten.threshold_backward(grad, out, 0) if ctx.relu else grad
         place = ctx.layer.weight.grad
         with ctx.beside(grad, x):
-            mixed = {} if place.dtype == grad.dtype else {"out_dtype": place.dtype}
-            torch.mm(grad.T, x, out=place, **mixed)
+            _product(grad.T, x, place)
         with ctx.beside(grad):
             torch.sum(grad, dim=0, dtype=place.dtype, out=ctx.layer.bias.grad)
         return grad @ ctx.weight if ctx.needs_input_grad[0] else None, *(None,) * 6

@@ -87,6 +87,8 @@ def row_numbers(y: np.ndarray, config: Config, start: int = 0) -> Iterator[np.nd
     mine = my_rows(u, m)
     unlabelled = stream(shuffled(len(y)), u, (config.seed, 1), start)
     labelled = stream(interleaved(y), m, (config.seed, 2), start)
+    if distributed.size() == 1:
+        return map(np.concatenate, zip(unlabelled, labelled, strict=True))
     return (np.concatenate(pair)[mine] for pair in zip(unlabelled, labelled, strict=True))
 
 
