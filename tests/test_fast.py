@@ -38,7 +38,7 @@ def both(config: Config, steps: int = 12):
 
     def batch(state: State):
         rows = torch.cat([torch.arange(i, i + u) % len(x), torch.arange(i, i + m) % 12])
-        inputs = encoder_inputs(state.model.prepare(x[rows]), u, config, rng.manual_seed(i))
+        inputs = encoder_inputs(state.model.prepare(x[rows])[None], u, config, [rng.manual_seed(i)])[0]
         return inputs, y[rows[u:]]
 
     step, _ = fast.fast_step(quick, lambda: batch(quick), u, weights, config)

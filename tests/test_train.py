@@ -141,7 +141,7 @@ def test_terms_of_a_batch_with_views(monkeypatch):
     x, y, _ = toy()
     model = run(VIEWS, x, y).model
     batch, labels = model.prepare(x[:20]), y[:10]
-    inputs = encoder_inputs(torch.cat([batch[10:], batch[:10]]), 10, VIEWS, torch.Generator())
+    inputs = encoder_inputs(torch.cat([batch[10:], batch[:10]])[None], 10, VIEWS, [torch.Generator()])[0]
     terms = batch_terms(model, inputs, labels, 10, numbers(VIEWS, 0.3), VIEWS)
     plain, negative, target = batch[10:], 1 - batch, model.mixture
     z = model.encode(plain)

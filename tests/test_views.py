@@ -76,3 +76,12 @@ def test_rotation_is_rigid():
     assert (out - disc).abs().mean() < 0.02
     bar = ((axis[:, None].abs() < 0.1) & (axis.abs() < 0.8)).float().expand(20, 1, 33, 33)
     assert (change(bar, View(rotate=20), generator()) - bar).abs().mean() > 0.02
+
+
+@pytest.mark.parametrize("name", ["affine", "street", "noise"])
+def test_several_generators_draw_as_each_alone(name):
+    x = torch.rand(6, 5) if name == "noise" else torch.rand(6, 3, 8, 8)
+    _, strong = VIEWS[name]
+    together = change(x, strong, generator(1), generator(2))
+    alone = [change(x[:3], strong, generator(1)), change(x[3:], strong, generator(2))]
+    torch.testing.assert_close(together, torch.cat(alone))

@@ -37,13 +37,12 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
     def batch() -> tuple[Tensor, Tensor]:
         labels = y.gather(1, rows[:, u:])
         raw = x[(held_out.gather(1, rows) if held_out is not None else rows).flatten()]
-        if first.views == "none" and states[0].model.is_image:  # the same for all: at once
-            return states[0].model.prepare(raw).unflatten(0, (len(group), -1)), labels
-        parts = [
-            encoder_inputs(state.model.prepare(part), u, first, generator)
-            for state, part, generator in zip(states, raw.unflatten(0, (len(group), -1)), generators, strict=True)
-        ]
-        return torch.stack(parts), labels
+        if states[0].model.is_image:  # prepared alike in all
+            prepared = states[0].model.prepare(raw).unflatten(0, (len(group), -1))
+        else:
+            parts = raw.unflatten(0, (len(group), -1))
+            prepared = torch.stack([state.model.prepare(part) for state, part in zip(states, parts, strict=True)])
+        return encoder_inputs(prepared, u, first, generators), labels
 
     weights = _columns([scales(config, n, len(few[0].classes)) for config in configs], speeds)
     step = _together(states, batch, u, weights, first, speeds, last, generators)

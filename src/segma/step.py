@@ -1,7 +1,7 @@
 """One training step: what enters the networks, the terms of a batch, the update of the weights."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_no
 from segma import distributed
 from segma.config import Config
 from segma.cramer_wold import silverman
-from segma.data.views import VIEWS, change
+from segma.data.views import VIEWS, View, change
 from segma.model import Model, as_mixture, output
 from segma.objective import Number, Terms, consistency, cross_entropy, log_distance, reconstruction
 from segma.state import State
@@ -60,17 +60,22 @@ def rate(step: int, last: int, config: Config) -> float:
 
 
 def encoder_inputs(
-    x: Float[Tensor, " rows *shape"], u: int, config: Config, generator: torch.Generator
-) -> Float[Tensor, " inputs *shape"]:
-    """A prepared batch, u rows that count as unlabelled and then the labelled, as it goes through the encoder.
+    x: Float[Tensor, " models rows *shape"], u: int, config: Config, generators: Sequence[torch.Generator]
+) -> Float[Tensor, " models inputs *shape"]:
+    """Prepared batches, u rows that count as unlabelled and then the labelled, as they go through the encoder.
 
-    With views it is: the plain rows, a weak and a strong view of the labelled, a strong view of the unlabelled.
+    With views that is: the plain rows, a weak and a strong view of the labelled, a strong view of the unlabelled. Each
+    model draws its own.
     """
     if config.views == "none":
         return x
     weak, strong = VIEWS[config.views]
-    views = [change(x[u:], weak, generator), change(x[u:], strong, generator), change(x[:u], strong, generator)]
-    return torch.cat([x if config.all_rows else x[:u], *views])
+
+    def view(rows: Tensor, kind: View) -> Tensor:
+        return change(rows.flatten(0, 1), kind, *generators).unflatten(0, rows.shape[:2])
+
+    views = [view(x[:, u:], weak), view(x[:, u:], strong), view(x[:, :u], strong)]
+    return torch.cat([x if config.all_rows else x[:, :u], *views], dim=1)
 
 
 def batch_terms(

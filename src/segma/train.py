@@ -50,7 +50,7 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
 
     def batch() -> tuple[Tensor, Tensor]:
         prepared = state.model.prepare(raw[rows] if here else raw)
-        return encoder_inputs(prepared, part, config, generator), y[rows[part:]]
+        return encoder_inputs(prepared[None], part, config, [generator])[0], y[rows[part:]]
 
     state.model.train()
     if distributed.size() > 1:

@@ -35,7 +35,7 @@ def lay_out(states: Sequence[State], precision: torch.dtype = torch.float32) -> 
     """
     first = _trained(states[0])
     size = sum(map(_room, first))
-    weights, gradients, moment, square = first[0].new_zeros(4, len(states), size).detach()
+    weights, gradients, moment, square = (first[0].new_zeros(len(states), size).detach() for _ in range(4))
     slots = states[0].optimizer.state
     steps = slots[first[0]]["step"].clone() if slots else weights.new_zeros((), dtype=torch.float32)
     average = torch.zeros_like(weights) if states[0].average else None

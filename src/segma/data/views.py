@@ -1,6 +1,7 @@
 """Random views of a batch: `weak` ones keep a sample's looks, `strong` ones its class. For the consistency term."""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -42,15 +43,22 @@ VIEWS = {  # name: (weak, strong)
 }
 
 
-def change(x: Float[Tensor, " n *shape"], view: View, generator: torch.Generator) -> Float[Tensor, " n *shape"]:
-    """x with a random change of this kind for each sample; images (n, c, h, w) in 0..1, or standardised tables."""
-    n = len(x)
+def change(x: Float[Tensor, " n *shape"], view: View, *generators: torch.Generator) -> Float[Tensor, " n *shape"]:
+    """x with a random change of this kind for each sample; images (n, c, h, w) in 0..1, or standardised tables.
+
+    Of several generators each draws for its part of the rows, as it would for these alone.
+    """
+
+    def drawn(draw: Callable[..., Tensor], size: Sequence[int]) -> Tensor:
+        shape, like = (len(x) // len(generators), *size), {"device": x.device, "dtype": x.dtype}
+        parts = [draw(shape, generator=generator, **like) for generator in generators]
+        return torch.cat(parts) if len(parts) > 1 else parts[0]
 
     def uniform(*size: int) -> Tensor:  # in -1..1
-        return 2 * torch.rand(n, *size, generator=generator, device=x.device, dtype=x.dtype) - 1
+        return 2 * drawn(torch.rand, size) - 1
 
     if view.noise:
-        x = x + view.noise * torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+        x = x + view.noise * drawn(torch.randn, x.shape[1:])
     if x.ndim == 2:
         return x
     if view.rotate or view.scale or view.shear or view.shift or view.flip:
