@@ -11,8 +11,9 @@ SOURCE = ROOT / "src" / "segma"
 
 # From the top down: a module may import only what stands below it (and, inside data/, its neighbours).
 ORDER = """
-__main__ cli progress estimator sweep launch stack record apply runs metrics.accuracy train fast vectors step state
-distributed draw latent model networks objective cramer_wold mixture recipes data config errors
+__main__ cli progress estimator sweep similarity edit report launch stack record apply
+metrics.fid metrics.features metrics.inception runs metrics.accuracy metrics.editing train fast vectors step state
+distributed draw plots latent density attributes model networks objective cramer_wold mixture recipes data config errors
 """.split()
 
 
@@ -100,6 +101,6 @@ def test_the_map_names_what_exists():
     tests = "".join(path.read_text() for path in (ROOT / "tests").glob("test_*.py"))
     for name in re.findall(r"\btest_\w+(?!\w*\.py)\b", text):
         assert f"def {name}(" in tests or (ROOT / "tests" / f"{name}.py").exists(), name
-    for module, name in re.findall(r"`(cramer_wold|objective|networks|model|latent|apply|train)\.(\w+)", text):
+    for module, name in re.findall(r"`(cramer_wold|objective|networks|model|latent|apply|train|step)\.(\w+)", text):
         source = (SOURCE / f"{module}.py").read_text()
         assert re.search(rf"^(def|class) {name}\b", source, re.MULTILINE), f"{module}.{name}"

@@ -1,14 +1,16 @@
 """What a trained run is used for, from files and to files: classify and sample."""
 
-import difflib
+import csv
+import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image, ImageOps
 
-from segma import draw, runs
-from segma.data.pictures import picture
+from segma import attributes, draw, runs
+from segma.data.pictures import GREY, picture
 from segma.data.values import images_or_table
 from segma.errors import InputError
 from segma.model import Model, decode_rows, encode_rows
@@ -37,6 +39,25 @@ def picture_as(file: Path, shape: tuple[int, ...]) -> np.ndarray:
     h, w, c = shape
     image = Image.fromarray(picture(file)).convert("L" if c == 1 else "RGB")
     return np.asarray(ImageOps.fit(image, (w, h), Image.Resampling.BILINEAR)).reshape(shape)
+
+
+def changes(file: Path, shape: tuple[int, ...]) -> str:
+    """What `picture_as` does to a file, in words: "640 x 480 colour, centre cut, resized to 28 x 28, grey"."""
+    h, w, c = shape
+    with Image.open(file) as image:
+        turned = image.getexif().get(0x0112, 1) not in (0, 1)  # EXIF's tag of the orientation
+        sides = image.size[::-1] if image.getexif().get(0x0112) in (5, 6, 7, 8) else image.size
+        grey, clear = image.mode in GREY, image.has_transparency_data
+    done = {
+        "turned as its EXIF says": turned,
+        "laid on white": clear,
+        "centre cut": sides[0] * h != sides[1] * w,
+        f"resized to {w} x {h}": sides != (w, h),
+        "grey": c == 1 and not grey,
+        "taken as colour": c == 3 and grey,
+    }
+    said = [text for text, is_so in done.items() if is_so] or ["taken as it is"]
+    return f"{sides[0]} x {sides[1]} {'grey' if grey else 'colour'}, {', '.join(said)}"
 
 
 def table_rows(files: list[Path], features: int) -> tuple[list[str], np.ndarray]:
@@ -70,9 +91,7 @@ def class_number(run: runs.Run, name: str) -> int:
     """The number of a class by its name; a near miss is suggested."""
     if name in run.classes:
         return run.classes.index(name)
-    near = difflib.get_close_matches(name, run.classes, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"allowed are {', '.join(run.classes)}"
-    raise InputError(f"class {name!r} is not in {run.path}: {hint}")
+    raise InputError(f"class {name!r} is not in {run.path}: {attributes.near(name, run.classes)}")
 
 
 def class_samples(model: Model, n: int, seed: int, labels: list[int] | None = None) -> np.ndarray:
@@ -93,12 +112,18 @@ def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path
     draw.check_name(out, (".png", ".gif") if is_image else (".csv",))
     x = class_samples(runs.load_model(run), n, seed, labels)
     if not is_image:
-        header = ",".join(["class", *(f"x{i}" for i in range(x.shape[2]))])
-        lines = [header]
-        for name, rows in zip(names, x, strict=True):
-            lines += [",".join([name, *(f"{value:.7g}" for value in row)]) for row in rows]
-        runs.write(out, ("\n".join(lines) + "\n").encode())
+        first = [(name,) for name in names for _ in range(n)]
+        runs.write(out, table(("class",), first, x.reshape(len(first), -1)))
     elif out.suffix.lower() == ".gif":
         runs.write(out, draw.gif([draw.grid(x[:, i : i + 1], names) for i in range(n)]))
     else:
         runs.write(out, draw.png(draw.grid(x, names)))
+
+
+def table(heads: Sequence[str], first: Iterable[tuple[object, ...]], x: np.ndarray) -> bytes:
+    """The content of a .csv: rows of features x0, x1, ... behind what comes first in each."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow([*heads, *(f"x{i}" for i in range(x.shape[1]))])
+    lines.writerows([*start, *(f"{value:.7g}" for value in row)] for start, row in zip(first, x, strict=True))
+    return text.getvalue().encode()

@@ -40,6 +40,13 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="A .png or .gif that does not exist yet; tables: .csv.")]
 
+Images = Annotated[
+    list[str],
+    typer.Argument(metavar="IMAGE...", help="Image files, or test:12 for a row of the test split; for tables a .csv."),
+]
+SourceClass = Annotated[str | None, typer.Option(metavar="CLASS", help="The class they are of; else as classified.")]
+Steps = Annotated[str, typer.Option(metavar="N", help="How many on the way, the ends included.")]
+
 
 @app.command()
 def train(
@@ -122,16 +129,33 @@ def sweep(
 
 
 @app.command()
-def evaluate(run: RunPath, as_json: AsJson = False, device: Device = "auto", data_dir: DataDir = None) -> None:
+def evaluate(
+    run: RunPath,
+    fid: Annotated[bool, typer.Option("--fid", help="Also FID, KID, interpolation and reconstruction FID.")] = False,
+    editing: Annotated[bool, typer.Option("--editing", help="Also how well transfer and intensity work.")] = False,
+    samples: Annotated[
+        str, typer.Option(metavar="N", help="Images to generate for FID; fewer than 10,000 are marked.")
+    ] = "10000",
+    inception: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Weights of the FID network; else in the data directory.")
+    ] = None,
+    as_json: AsJson = False,
+    device: Device = "auto",
+    data_dir: DataDir = None,
+) -> None:
     """Measure a run on its test split.
 
     Test error, confusion matrix, reconstruction error and log d^2, kept in the run's results.json.
     """
-    from segma import launch, runs
+    from segma import launch, report, runs
+    from segma.config import whole
 
-    opened = runs.read(run)
+    count, opened = whole("--samples", samples, 2), runs.read(run)
     model = runs.load_model(opened, launch.choose_device(device))
-    _show_results(opened, launch.measure(opened, launch.load_data(opened, data_dir, _bar), model), as_json)
+    if fid and model.means.device.type == "cpu":
+        print(f"Inception takes half a second an image on a CPU; --samples {min(count, 200)} is quick", file=sys.stderr)
+    results = report.measure(opened, model, data_dir, inception, count if fid else None, editing, _bar)
+    _show_results(opened, results, as_json)
 
 
 @app.command()
@@ -169,6 +193,89 @@ def sample(
     print(f"wrote {out}")
 
 
+@app.command()
+def interpolate(
+    run: RunPath,
+    a: Annotated[str, typer.Argument(metavar="A", help="An image file, or test:12 for a row of the test split.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    out: Out,
+    steps: Steps = "11",
+    path: Annotated[str, typer.Option(help="linear, or density: around the empty space between classes.")] = "linear",
+    data_dir: DataDir = None,
+) -> None:
+    """What lies between two samples, as a strip or an animation."""
+    from segma import edit, runs
+    from segma.config import whole
+
+    source = edit.Source(runs.read(run), data_dir, _bar)
+    _wrote(out, edit.interpolate(source, a, b, whole("--steps", steps, 2), path, out))
+
+
+@app.command()
+def transfer(
+    run: RunPath,
+    images: Images,
+    to: Annotated[str, typer.Option(metavar="CLASS", help="A class, or a value of an attribute, as smiling.")],
+    out: Out,
+    source: SourceClass = None,
+    steps: Steps = "11",
+    data_dir: DataDir = None,
+) -> None:
+    """Samples on their way to another class, in their own style."""
+    from segma import edit, runs
+    from segma.config import whole
+
+    given = edit.Source(runs.read(run), data_dir, _bar)
+    _wrote(out, edit.transfer(given, images, to, source, whole("--steps", steps, 2), out))
+
+
+@app.command()
+def intensify(
+    run: RunPath,
+    images: Images,
+    out: Out,
+    away_from: Annotated[
+        list[str] | None, typer.Option(metavar="CLASS", help="What to move away from; repeatable; else all others.")
+    ] = None,
+    alpha: Annotated[str, typer.Option(metavar="A", help="How far; below 0 weakens.")] = "0.5",
+    source: SourceClass = None,
+    steps: Steps = "11",
+    data_dir: DataDir = None,
+) -> None:
+    """Samples with more, or less, of what marks their class."""
+    from segma import edit, runs
+    from segma.config import whole
+
+    given = edit.Source(runs.read(run), data_dir, _bar)
+    far, n = edit.number("--alpha", alpha), whole("--steps", steps, 2)
+    _wrote(out, edit.intensify(given, images, away_from or [], source, far, n, out))
+
+
+@app.command()
+def similarity(
+    run: RunPath,
+    as_json: AsJson = False,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="A .png: distances as tree and colours.")] = None,
+    map_out: Annotated[
+        Path | None, typer.Option("--map", metavar="FILE", help="A .png: codes and components in a plane.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Which classes lie close: the distances of the trained means."""
+    from segma import edit, runs
+    from segma import similarity as classes
+
+    opened = runs.read(run)
+    classes.check_names(opened, out, map_out)
+    found = classes.measure(opened)
+    notes = classes.write_map(edit.Source(opened, data_dir, _bar), map_out) if map_out else []
+    if out:
+        classes.write_picture(found, out)
+    print(json.dumps(found) if as_json else classes.as_text(found))
+    for line in [*notes, *(f"wrote {file}" for file in (out, map_out) if file)]:
+        print(line, file=sys.stderr)
+
+
 @data_app.command("list")
 def data_list(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """The named data sets, and whether their files are there."""
@@ -204,6 +311,12 @@ def data_fetch(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: D
     print(f"{name} is ready")
 
 
+def _wrote(out: Path, notes: list[str]) -> None:
+    for line in notes:
+        print(line, file=sys.stderr)
+    print(f"wrote {out}")
+
+
 def _train(job: Any) -> None:
     """Train with a live bar; the first Ctrl-C saves and says how to go on. Of several processes the first speaks."""
     from segma import distributed, launch, progress
@@ -234,31 +347,10 @@ def _train(job: Any) -> None:
 
 def _show_results(run: Any, results: dict, as_json: bool) -> None:
     """Print, then keep in results.json: what was measured is seen even where it cannot be written."""
-    print(json.dumps(results) if as_json else _as_text(results))
-    from segma import runs
+    from segma import report, runs
 
+    print(json.dumps(results) if as_json else report.as_text(results))
     runs.write_json(run.path / "results.json", results)
-
-
-def _as_text(results: dict) -> str:
-    split = "test" if "test_error" in results else "validation"
-    wrong, protocol = results[f"{split}_error"], results["protocol"]
-    names = results["classes"]
-    width = max(len(name) for name in names)
-    lines = ["rows: true class; columns: the class it was taken for"]
-    if width <= 5:
-        lines.append(f"  {'':{width}}  " + " ".join(f"{name:>5}" for name in names))
-    for name, row in zip(names, results["confusion"], strict=True):
-        lines.append(f"  {name:>{width}}  " + " ".join(f"{count:5d}" for count in row))
-    shown = "no labelled rows to measure on" if wrong is None else f"{wrong:.2%}"
-    return "\n".join(
-        [
-            *lines,
-            f"reconstruction error: {results['reconstruction_error']:.4g} (squared, per sample)",
-            f"log d^2: {results['log_distance']:.3f}",
-            f"{split} error: {shown}  ({protocol['labels']} labels, {protocol['split']})",
-        ]
-    )
 
 
 def _bar(items: Any, total: int, text: str) -> Any:

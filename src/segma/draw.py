@@ -1,4 +1,4 @@
-"""Pictures: arrays of images in, PIL images out."""
+"""Pictures of samples: arrays of images in, PIL images out. Plots of numbers are in plots.py."""
 
 import io
 from collections.abc import Sequence
@@ -9,7 +9,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from segma.errors import InputError
 
-GAP, PAPER, INK = 2, 255, (70, 70, 70)
+GAP, INK = 2, (70, 70, 70)
+PAPER, MARK = (255, 255, 255), (235, 125, 30)  # MARK frames what was given, as opposed to what the model made
+HEAD, APART = 18, 6  # pixels: the room for column heads, and between what was given and what was made
 
 
 def to_uint8(images: np.ndarray) -> np.ndarray:
@@ -17,18 +19,23 @@ def to_uint8(images: np.ndarray) -> np.ndarray:
     return np.round(np.clip(images, 0, 1) * 255).astype(np.uint8)
 
 
-def grid(images: np.ndarray, names: Sequence[str] = (), side: int = 48) -> Image.Image:
+def enlarged(h: int, w: int, side: int) -> int:
+    """By how many whole pixels to make one of an image for it to be about `side` large."""
+    return max(1, round(side / max(h, w)))
+
+
+def grid(
+    images: np.ndarray, names: Sequence[str] = (), side: int = 48, paper: tuple[int, int, int] = PAPER
+) -> Image.Image:
     """Rows of images (rows, columns, h, w, c), uint8, each enlarged by whole pixels to about `side`, with row names."""
-    rows, columns, h, w, c = images.shape
-    times = max(1, round(side / max(h, w)))
-    images = images.repeat(times, axis=2).repeat(times, axis=3)
+    rows, columns, h, w, _ = images.shape
+    times = enlarged(h, w, side)
+    images = np.broadcast_to(images, (rows, columns, h, w, 3)).repeat(times, axis=2).repeat(times, axis=3)
     h, w = h * times, w * times
-    sheet = np.full((rows * (h + GAP) + GAP, columns * (w + GAP) + GAP, c), PAPER, dtype=np.uint8)
+    picture = Image.new("RGB", (columns * (w + GAP) + GAP, rows * (h + GAP) + GAP), paper)
     for i in range(rows):
         for j in range(columns):
-            top, left = GAP + i * (h + GAP), GAP + j * (w + GAP)
-            sheet[top : top + h, left : left + w] = images[i, j]
-    picture = Image.fromarray(sheet.squeeze(-1) if c == 1 else sheet).convert("RGB")
+            picture.paste(Image.fromarray(images[i, j]), (GAP + j * (w + GAP), GAP + i * (h + GAP)))
     return _name_rows(picture, names, h + GAP) if names else picture
 
 
@@ -36,7 +43,7 @@ def _name_rows(picture: Image.Image, names: Sequence[str], height: int) -> Image
     """The same picture with a margin on the left that holds one name per row."""
     font = ImageFont.load_default(size=min(16, max(9, height // 2)))
     margin = int(max(font.getlength(name) for name in names)) + 12
-    out = Image.new("RGB", (picture.width + margin, picture.height), (PAPER,) * 3)
+    out = Image.new("RGB", (picture.width + margin, picture.height), PAPER)
     out.paste(picture, (margin, 0))
     pen = ImageDraw.Draw(out)
     for i, name in enumerate(names):
@@ -44,33 +51,56 @@ def _name_rows(picture: Image.Image, names: Sequence[str], height: int) -> Image
     return out
 
 
-def heat_map(
-    values: np.ndarray, rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str], title: str, form: str
+def sheet(
+    given: Sequence[np.ndarray], made: np.ndarray, heads: Sequence[str], names: Sequence[str] = (), side: int = 48
 ) -> Image.Image:
-    """A table of numbers as colours with the numbers in them; `axes` name what goes down and what across."""
-    from matplotlib.figure import Figure  # only here: importing it takes a second
+    """A row per sample: what was given, framed, and what the model made of it (rows, columns, h, w, c), all uint8.
 
-    figure = Figure(figsize=(2 + 0.8 * len(columns), 1.4 + 0.5 * len(rows)), dpi=120, layout="constrained")
-    plot = figure.add_subplot()
-    plot.imshow(values, cmap="viridis", aspect="auto")
-    low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
-    for (i, j), value in np.ndenumerate(values):
-        ink = "white" if value < (low + high) / 2 else "black"
-        plot.text(j, i, form.format(value) if np.isfinite(value) else "-", ha="center", va="center", color=ink)
-    plot.set_xticks(range(len(columns)), columns)
-    plot.set_yticks(range(len(rows)), rows)
-    plot.set(ylabel=axes[0], xlabel=axes[1], title=title)
-    file = io.BytesIO()
-    figure.savefig(file, format="png")
-    return Image.open(file)
+    `given` are one or two columns (rows, h, w, c): the samples of an edit, or the two ends of an interpolation, which
+    stand before and after what was made. `heads` stand above the columns, one for each of either kind.
+    """
+    first, *last = given
+    blocks = [grid(first[:, None], names, side, MARK), grid(made, side=side)]
+    blocks += [grid(column[:, None], side=side, paper=MARK) for column in last]
+    width = sum(block.width for block in blocks) + APART * (len(blocks) - 1)
+    out = Image.new("RGB", (width, HEAD + blocks[0].height), PAPER)
+    right, middles, pitch = -APART, [], made.shape[3] * enlarged(*made.shape[2:4], side) + GAP
+    for block, columns in zip(blocks, (1, made.shape[1], 1), strict=False):
+        out.paste(block, (right + APART, HEAD))
+        right += APART + block.width
+        middles += [right - GAP / 2 - (columns - j - 0.5) * pitch for j in range(columns)]
+    return _head(out, heads, middles, pitch)
 
 
-def check_name(path: Path, allowed: Sequence[str] = (".png", ".gif")) -> None:
+def _head(picture: Image.Image, heads: Sequence[str], middles: Sequence[float], pitch: int) -> Image.Image:
+    """Column heads written into the room above, smaller where columns are narrow, and none over its neighbour."""
+    font, pen, free_from = ImageFont.load_default(size=min(12, max(8, pitch // 4))), ImageDraw.Draw(picture), 0.0
+    for text, middle in zip(heads, middles, strict=True):
+        half = font.getlength(text) / 2
+        middle = min(max(middle, half + 1), picture.width - half - 1)
+        if middle - half >= free_from:
+            pen.text((middle, HEAD - 3), text, fill=INK, font=font, anchor="ms")
+            free_from = middle + half + 4
+    return picture
+
+
+def frames(made: np.ndarray, heads: Sequence[str], side: int = 128) -> list[Image.Image]:
+    """The columns of (rows, columns, h, w, c) one after another, the rows beside each other, there and back."""
+    shown = []
+    for i, text in enumerate(heads):
+        picture = grid(made[None, :, i], side=side)
+        frame = Image.new("RGB", (picture.width, HEAD + picture.height), PAPER)
+        frame.paste(picture, (0, HEAD))
+        shown.append(_head(frame, [text], [picture.width / 2], pitch=48))
+    return shown + shown[-2:0:-1]
+
+
+def check_name(path: Path, allowed: Sequence[str] = (".png", ".gif"), option: str = "--out") -> None:
     """The name must have an ending that can be written, and nothing may be there."""
     if path.suffix.lower() not in allowed:
-        raise InputError(f"--out {path}: the name must end in {' or '.join(allowed)}")
+        raise InputError(f"{option} {path}: the name must end in {' or '.join(allowed)}")
     if path.exists():
-        raise InputError(f"--out {path} exists; nothing is overwritten, choose another name")
+        raise InputError(f"{option} {path} exists; nothing is overwritten, choose another name")
 
 
 def png(picture: Image.Image) -> bytes:

@@ -10,7 +10,7 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from segma import latent, runs
+from segma import attributes, latent, runs
 from segma.config import Config, override
 from segma.data.arrays import Data
 from segma.data.labels import as_names, encode_labels
@@ -80,6 +80,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         for step in fit(state, place(x, device), torch.from_numpy(labels).to(device), config):
             if self.verbose and (step.number % max(1, last // 10) == 0 or step.number == last):
                 print(f"{step.number}/{last}", {name: round(value, 4) for name, value in step.values().items()})
+        state.model.zero_grad(set_to_none=True)  # the estimator is kept, copied, pickled: without them
         self.losses_ = step.values()
         kind = {"i": "int", "u": "int", "f": "float", "b": "bool"}.get(classes.dtype.kind, "str")
         return self._adopt(state.result, config, classes, runs.describe(data, None, kind) | {"form": form})
@@ -125,33 +126,41 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         number = None if label is None else int(self._numbers(label, 1))
         return self._decode(self.model_.mixture.sample(n, generator, number), self._about["form"])
 
-    def interpolate(self, a: Any, b: Any, steps: int = 11) -> np.ndarray:
-        """(steps, ...) samples on the way from sample a to sample b, or (n, steps, ...) for two batches of n."""
+    def interpolate(self, a: Any, b: Any, steps: int = 11, path: str = "linear") -> np.ndarray:
+        """(steps, ...) samples on the way from sample a to sample b, or (n, steps, ...) for two batches of n.
+
+        `path` is "linear", or "density": around the empty space between classes (segma.density).
+        """
         check_is_fitted(self)
-        if steps < 2:
-            raise InputError(f"steps = {steps}: at least 2, the two ends")
         if np.shape(a) != np.shape(b):
             raise InputError(f"a and b differ in shape: {np.shape(a)} and {np.shape(b)}")
         shape = tuple(self._about["shape"])
         single = np.shape(a) in (shape, shape[:2])  # a grey image may come without its channel
         (z_a, form), (z_b, _) = (self._encode([x] if single else x) for x in (a, b))
-        out = self._decode(latent.interpolate(z_a, z_b, steps).flatten(0, 1), form)
+        codes = latent.interpolate(z_a, z_b, steps, self.model_.mixture, path)
+        out = self._decode(codes.flatten(0, 1), form)
         return out if single else out.reshape(len(z_a), steps, *out.shape[1:])
 
     def transfer(self, X: Any, to: Any, t: float = 1.0, source: Any = None) -> np.ndarray:
         """X with its style in class `to`; 0 < t < 1 is on the way. `source` is X's class, else the posterior's.
 
-        Both are one class, or one per sample.
+        Both are one class, or one per sample. Where the classes' names are products of attributes, as "male, smiling",
+        `to` may be a value of one, as "smiling": this is changed and the other attributes are kept.
         """
         z, form = self._encode(X)
-        goal = self._numbers(to, len(z))
-        return self._decode(latent.transfer(z, self._source(z, source), goal, self.model_.mixture, t), form)
+        axis, goal = self._places(to, len(z))
+        own, target = self._own(z, axis, source), latent.merge(self.model_.mixture, axis.groups)
+        return self._decode(latent.transfer(z, own, goal, target, _finite("t", t)), form)
 
-    def intensify(self, X: Any, away_from: Any, alpha: float = 0.5, source: Any = None) -> np.ndarray:
-        """X with more of what sets its class apart from `away_from` (one class or a list); negative alpha: less."""
+    def intensify(self, X: Any, away_from: Any = None, alpha: float = 0.5, source: Any = None) -> np.ndarray:
+        """X with more of what sets its class apart from `away_from`; negative alpha: less.
+
+        Away from one class, several (the mean of the differences), values of one attribute, or None: all other classes.
+        """
         z, form = self._encode(X)
-        anti = self._numbers(away_from)
-        return self._decode(latent.intensify(z, self._source(z, source), anti, self.model_.mixture, alpha), form)
+        axis, away = (attributes.own(self._names), None) if away_from is None else self._places(away_from)
+        own, target = self._own(z, axis, source), latent.merge(self.model_.mixture, axis.groups)
+        return self._decode(latent.intensify(z, own, away, target, _finite("alpha", alpha)), form)
 
     def save(self, path: str | Path) -> None:
         """As a run folder, which must not exist yet; the command line can use it too."""
@@ -216,20 +225,45 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         x = to_uint8(x) if form["dtype"] == "uint8" else x.astype(form["dtype"], copy=False)
         return x[..., 0] if form["ndim"] == 3 else x
 
+    @property
+    def _names(self) -> list[str]:
+        return [str(label) for label in self.classes_.tolist()]
+
     def _numbers(self, labels: Any, n: int | None = None) -> torch.Tensor:
         """The places of labels among the classes: any number of them, or one for each of n samples."""
+        axis, numbers = self._places(labels, n)
+        if axis != attributes.own(self._names):
+            raise InputError(f"class {labels}: allowed are {', '.join(self._names)}")
+        return numbers
+
+    def _places(self, labels: Any, n: int | None = None) -> tuple[attributes.Axis, torch.Tensor]:
+        """Labels as places among the classes, or among the values of an attribute: any number, or one for each of n."""
         labels = np.array(labels, dtype=object).ravel().tolist()
-        place = {label: i for i, label in enumerate(self.classes_.tolist())}
+        axis, place = attributes.own(self._names), {label: i for i, label in enumerate(self.classes_.tolist())}
+        if not set(labels) <= place.keys() and (other := attributes.shared(self._names, labels)):
+            axis, place = other, {value: i for i, value in enumerate(other.values)}
         unknown = [str(label) for label in labels if label not in place]
         if unknown or not labels:
             raise InputError(f"class {', '.join(unknown) or 'none'}: allowed are {', '.join(map(str, place))}")
         if n is not None and len(labels) not in (1, n):
             raise InputError(f"{len(labels)} classes for {n} samples: wanted is one class, or one for each sample")
         numbers = torch.tensor([place[label] for label in labels], device=self.model_.means.device)
-        return numbers if n is None else numbers.expand(n)
+        return axis, numbers if n is None else numbers.expand(n)
 
-    def _source(self, z: torch.Tensor, given: Any) -> torch.Tensor:
-        return latent.nearest_class(z, self.model_.mixture) if given is None else self._numbers(given, len(z))
+    def _own(self, z: torch.Tensor, axis: attributes.Axis, given: Any) -> torch.Tensor:
+        """The place of each sample on an axis: that of its given class, else the posterior's."""
+        if given is None:
+            return latent.nearest_class(z, self.model_.mixture, axis.groups)
+        own, numbers = self._places(given, len(z))
+        if own.values not in (axis.values, attributes.own(self._names).values):
+            raise InputError(f"source {given}: allowed are {', '.join(axis.values)}")
+        return numbers if own == axis else torch.tensor(axis.groups, device=z.device)[numbers]
+
+
+def _finite(name: str, value: float) -> float:
+    if not np.isfinite(value):
+        raise InputError(f"{name} = {value}: wanted is a number")
+    return float(value)
 
 
 def _one_row(y: Any) -> np.ndarray:

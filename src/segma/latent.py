@@ -1,21 +1,36 @@
 """Edits are arithmetic on codes: codes in, codes out. Decoding and drawing are the caller's."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from segma import density
+from segma.errors import InputError
 from segma.mixture import Mixture
 
 
-def nearest_class(z: Float[Tensor, "n d"], target: Mixture) -> Int[Tensor, " n"]:
-    """The class each code most likely belongs to, by the posterior."""
-    return target.log_joint(z).argmax(dim=1)
-
-
-def interpolate(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], steps: int) -> Float[Tensor, "n steps d"]:
+def linear(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], steps: int, target: Mixture) -> Float[Tensor, "n steps d"]:
     """Evenly spaced codes on the straight line from a to b, both ends included (paper, sec. VI-C)."""
     t = torch.linspace(0, 1, steps, dtype=a.dtype, device=a.device)[:, None]
     return torch.lerp(a[:, None], b[:, None], t)  # exact at both ends, which a + t (b - a) is not
+
+
+PATHS = {"linear": linear, "density": density.path}
+
+
+def interpolate(
+    a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], steps: int, target: Mixture, path: str = "linear"
+) -> Float[Tensor, "n steps d"]:
+    """Codes on the way from a to b, both included: on the straight line, or where the mixture has mass (density.py)."""
+    if path not in PATHS:
+        raise InputError(f"path {path!r}: allowed are {', '.join(PATHS)}")
+    if steps < 2:
+        raise InputError(f"steps = {steps}: at least 2, the two ends")
+    if not (a.isfinite().all() and b.isfinite().all()):
+        raise InputError("there is no way between codes that are NaN or infinite")
+    return PATHS[path](a, b, steps, target)
 
 
 def transfer(
@@ -26,12 +41,59 @@ def transfer(
 
 
 def intensify(
-    z: Float[Tensor, "n d"], source: Int[Tensor, " n"], away_from: Int[Tensor, " m"], target: Mixture, alpha: float
+    z: Float[Tensor, "n d"],
+    source: Int[Tensor, " n"],
+    away_from: Int[Tensor, " m"] | None,
+    target: Mixture,
+    alpha: float,
 ) -> Float[Tensor, "n d"]:
-    """z + alpha (mu_source - mu_anti), anti the mean of the classes moved away from (paper, sec. VI-D)."""
+    """z + alpha mean_j (mu_source - mu_j) over the classes j moved away from (paper, sec. VI-D, which has one).
+
+    None: all but the source. The mean and not the sum, so that alpha is as strong for several classes as for one; one
+    that is the code's own adds a difference of 0. Negative alpha takes away what marks the class.
+    """
+    if away_from is None:
+        alpha = alpha * target.k / max(target.k - 1, 1)  # the source's own 0 is in a mean over all k
+        away_from = torch.arange(target.k, device=z.device)
     return z + alpha * (target.means[source] - target.means[away_from].mean(dim=0))
+
+
+def merge(target: Mixture, groups: Sequence[int]) -> Mixture:
+    """The components of each group as one, at the mean of their means; groups[k] is the group of component k.
+
+    Where classes are products of attributes, those that share a value of one attribute are a group, and the difference
+    of two groups' means is that of their classes' means averaged over the other attributes: an edit on the merged
+    mixture changes this attribute and keeps the others.
+    """
+    member = torch.nn.functional.one_hot(torch.tensor(groups, device=target.means.device)).double()  # exact on any GPU
+    share = (member / member.sum(dim=0)).T
+    weights, means, variances = (part.double() for part in (target.weights, target.means, target.variances))
+    parts = (member.T @ weights, share @ means, share @ variances)
+    return Mixture(*(part.to(target.means.dtype) for part in parts))
+
+
+def nearest_class(z: Float[Tensor, "n d"], target: Mixture, groups: Sequence[int] | None = None) -> Int[Tensor, " n"]:
+    """The class each code most likely belongs to, by the posterior; of groups of classes (as in `merge`), the group."""
+    joint = target.log_joint(z)
+    if groups is not None:
+        group = torch.tensor(groups, device=z.device)
+        joint = torch.stack([joint[:, group == g].logsumexp(dim=1) for g in range(max(groups) + 1)], dim=1)
+    return joint.argmax(dim=1)
 
 
 def class_distances(target: Mixture) -> Float[Tensor, "k k"]:
     """Euclidean distances of the means: which classes lie close."""
     return torch.cdist(target.means, target.means, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def plane(target: Mixture) -> tuple[Float[Tensor, " d"], Float[Tensor, "d 2"], Float[Tensor, " 2"]]:
+    """The plane in which the means lie furthest apart: their centre, its two axes (the means' principal ones), and the
+    share of the means' variance along each. Codes are at (z - centre) @ axes."""
+    means = target.means.detach().double()
+    centre = means.mean(dim=0)
+    _, spread, axes = torch.linalg.svd(means - centre, full_matrices=True)
+    axes = torch.nn.functional.pad(axes, (0, 0, 0, 2))[:2]  # of a line, the second axis is 0
+    largest = axes.gather(1, axes.abs().argmax(dim=1, keepdim=True))
+    axes = torch.where(largest < 0, -axes, axes)  # svd leaves the signs open
+    share = torch.nn.functional.pad(spread.square() / spread.square().sum().clamp(min=1e-300), (0, 2))[:2]
+    return centre.to(target.means), axes.T.to(target.means), share.to(target.means)

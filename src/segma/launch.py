@@ -102,14 +102,29 @@ def load_data(
     run: runs.Run, data_dir: Path | None = None, progress: Callable | None = None, whole: Data | None = None
 ) -> Data:
     """The data of a run with the labels it kept; other data than it was trained on are an error."""
+    whole = whole_data(run, data_dir, progress, whole)
+    rows = runs.read_json(run.path / "labels.json")
+    return with_rows(whole, np.array(rows["kept"], dtype=int), np.array(rows["held_out"], dtype=int))
+
+
+def with_all_labels(run: runs.Run, data_dir: Path | None = None, progress: Callable | None = None) -> Data:
+    """The data of a run with every label there is: for judges of the model, never for the model."""
+    whole = whole_data(run, data_dir, progress)
+    held_out = np.array(runs.read_json(run.path / "labels.json")["held_out"], dtype=int)
+    return with_rows(whole, np.setdiff1d(np.flatnonzero(whole.y_train >= 0), held_out), held_out)
+
+
+def whole_data(
+    run: runs.Run, data_dir: Path | None = None, progress: Callable | None = None, whole: Data | None = None
+) -> Data:
+    """The data that a run was trained on, nothing hidden."""
     config = run.config
     if run.data["where"] is None:
         raise InputError(f"{run.path} was fitted on arrays in Python, which it does not keep: measure it there")
     if whole is None:
         whole = data.load(config.data, data_dir or run.data["where"], config.image_size, config.skip_broken, progress)
     runs.check_same_data(run, whole)
-    rows = runs.read_json(run.path / "labels.json")
-    return with_rows(whole, np.array(rows["kept"], dtype=int), np.array(rows["held_out"], dtype=int))
+    return whole
 
 
 def choose_rows(whole: Data, config: Config) -> tuple[np.ndarray, np.ndarray]:

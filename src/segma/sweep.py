@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from segma import draw, launch, runs
+from segma import draw, launch, plots, runs
 from segma.config import Config, check_names, is_list
 from segma.errors import InputError
 from segma.record import Job, Progress, recorded
@@ -169,7 +169,7 @@ def _heat_map(rows: Sequence[dict], down: str, across: str, name: str) -> Any:
     groups = _grouped(rows, (down, across))
     names = [list(dict.fromkeys(row[key] for row in rows)) for key in (down, across)]
     means = [[_average(groups.get((a, b), []), name) for b in names[1]] for a in names[0]]
-    return draw.heat_map(np.array(means), *names, (down, across), name.replace("_", " "), MEASURED[name])
+    return plots.heat_map(np.array(means), *names, (down, across), name.replace("_", " "), MEASURED[name])
 
 
 def _average(group: Sequence[dict], name: str) -> float:

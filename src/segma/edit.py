@@ -1,0 +1,214 @@
+"""Edits of files and of test rows with a trained run: samples in; a strip, an animation or a table out."""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from segma import apply, attributes, draw, latent, launch, runs
+from segma.errors import InputError
+from segma.mixture import Mixture
+from segma.model import Model, decode_rows, encode_rows
+
+MOST_STEPS = 1000
+
+
+class Samples(NamedTuple):
+    """What is to be edited: a name each, raw rows (images as floats in 0..1), and what was done to each in words."""
+
+    names: list[str]
+    x: np.ndarray
+    notes: list[str]
+
+
+class Source(NamedTuple):
+    """Where samples come from: the run that says in what form, and how to read its data for those named test:12."""
+
+    run: runs.Run
+    data_dir: Path | None = None
+    progress: Callable | None = None
+
+
+def interpolate(source: Source, a: str, b: str, steps: int, path: str, out: Path) -> list[str]:
+    """Write what lies between two samples, and say what was done to them."""
+    check_out(source.run, steps, out)
+    if path not in latent.PATHS:
+        raise InputError(f"--path {path}: allowed are {', '.join(latent.PATHS)}")
+    samples = read(source, [a, b], one_each=True)
+    model, z, notes = encode(source.run, samples)
+    with torch.no_grad():
+        codes = latent.interpolate(z[:1], z[1:], steps, model.mixture, path)
+    t = np.linspace(0, 1, steps)
+    write(out, model, [f"{a} to {b}"], [samples.x[:1], samples.x[1:]], codes, "t", t)
+    return notes
+
+
+def transfer(source: Source, words: Sequence[str], to: str, given: str | None, steps: int, out: Path) -> list[str]:
+    """Write samples on their way to a class, or a value of an attribute; `given` is their own, else the posterior's."""
+
+    def move(z: Tensor, own: Tensor, goal: Tensor, target: Mixture, t: float) -> Tensor:
+        return latent.transfer(z, own, goal.expand_as(own), target, t)
+
+    check_out(source.run, steps, out)
+    return _edit(source, words, [to], given, move, "t", np.linspace(0, 1, steps), out)
+
+
+def intensify(
+    source: Source,
+    words: Sequence[str],
+    away_from: Sequence[str],
+    given: str | None,
+    alpha: float,
+    steps: int,
+    out: Path,
+) -> list[str]:
+    """Write samples moved away from classes (or values of one attribute), from all others if none is named."""
+
+    def move(z: Tensor, own: Tensor, away: Tensor, target: Mixture, alpha: float) -> Tensor:
+        return latent.intensify(z, own, away if len(away) else None, target, alpha)
+
+    check_out(source.run, steps, out)
+    return _edit(source, words, away_from, given, move, "alpha", np.linspace(0, alpha, steps), out)
+
+
+def _edit(
+    source: Source,
+    words: Sequence[str],
+    names: Sequence[str],
+    given: str | None,
+    move: Callable[[Tensor, Tensor, Tensor, Mixture, float], Tensor],
+    symbol: str,
+    values: np.ndarray,
+    out: Path,
+) -> list[str]:
+    """Move samples relative to the classes (or values of one attribute) of these names, by each of the values."""
+    classes = source.run.classes
+    axis, places = attributes.locate(classes, names)
+    number = None if given is None else place(classes, axis, given)
+    samples = read(source, words)
+    model, z, notes = encode(source.run, samples)
+    with torch.no_grad():
+        own = latent.nearest_class(z, model.mixture, axis.groups)
+        own = own if number is None else torch.full_like(own, number)
+        target = latent.merge(model.mixture, axis.groups)
+        goals = torch.tensor(places, dtype=own.dtype)
+        codes = torch.stack([move(z, own, goals, target, float(value)) for value in values], dim=1)
+    labels = [axis.values[i] for i in own.tolist()]
+    write(out, model, samples.names, [samples.x], codes, symbol, values, labels)
+    for i in (codes[:, 0] == codes[:, -1]).all(dim=1).nonzero().flatten().tolist():
+        notes.append(f"{samples.names[i]}: counts as {labels[i]!r}, which this edit leaves as it is")
+    return notes
+
+
+def number(name: str, text: str) -> float:
+    """A number as typed."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{name} {text}: wanted is a number, as 0.5")
+    return value
+
+
+def check_out(run: runs.Run, steps: int, out: Path) -> None:
+    """What can be known to be wrong before anything is read."""
+    if not 2 <= steps <= MOST_STEPS:
+        raise InputError(f"--steps {steps}: allowed is 2 to {MOST_STEPS}")
+    draw.check_name(out, (".png", ".gif") if len(run.shape) == 3 else (".csv",))
+
+
+def place(classes: Sequence[str], axis: attributes.Axis, name: str) -> int:
+    """The place of a class, or of a value, on an axis."""
+    if name in axis.values:
+        return axis.values.index(name)
+    own, (number,) = attributes.locate(classes, [name])
+    if own.values != tuple(classes):
+        raise InputError(f"--source {name}: allowed are {', '.join(axis.values)}")
+    return axis.groups[number]
+
+
+def read(source: Source, words: Sequence[str], one_each: bool = False) -> Samples:
+    """Samples by name: test:12 is a row of the test split, counted from 0; else a picture, or rows of a table's file,
+    of which FILE:3 is the third."""
+    run, names, rows, notes = source.run, [], [], []
+    few = None
+    for word in words:
+        if test := re.fullmatch(r"test:(\d+)", word):
+            few = few or launch.load_data(run, source.data_dir, source.progress)
+            row = int(test[1])
+            if row >= len(few.x_test):
+                there = f"test:0 to test:{len(few.x_test) - 1}" if len(few.x_test) else "files: it has no test split"
+                raise InputError(f"{word} is not in {few.name}: allowed are {there}")
+            label = few.y_test[row]
+            found = [(word, few.x_test[row], f"labelled {run.classes[label]!r}" if label >= 0 else "not labelled")]
+        elif len(run.shape) == 3:
+            x = apply.picture_as(Path(word), run.shape)
+            found = [(word, x, apply.changes(Path(word), run.shape))]
+        else:
+            found = _table_rows(word, run.shape[0])
+        if one_each and len(found) > 1:
+            raise InputError(f"{word} has {len(found)} rows: name one of them, as {word}:1")
+        for name, x, note in found:
+            names.append(name)
+            rows.append(x.astype(np.float32) / 255 if x.dtype == np.uint8 else np.array(x))
+            notes.append(note)
+    return Samples(names, np.stack(rows), notes)
+
+
+def _table_rows(word: str, features: int) -> list[tuple[str, np.ndarray, str]]:
+    file, colon, number = word.rpartition(":")
+    if not (colon and number.isdecimal()) or Path(word).exists():
+        names, x = apply.table_rows([Path(word)], features)
+        return [(name, row, "") for name, row in zip(names, x, strict=True)]
+    _, x = apply.table_rows([Path(file)], features)
+    if not 1 <= int(number) <= len(x):
+        raise InputError(f"{word}: {file} has {len(x)} rows, allowed are {file}:1 to {file}:{len(x)}")
+    return [(word, x[int(number) - 1], "")]
+
+
+def encode(run: runs.Run, samples: Samples) -> tuple[Model, Tensor, list[str]]:
+    """The model, the codes, and a line about each sample: what was done to it and what it is taken for."""
+    model = runs.load_model(run)
+    z = encode_rows(model, samples.x)
+    with torch.no_grad():
+        posterior = model.mixture.posterior(z)
+    notes = []
+    for name, note, p in zip(samples.names, samples.notes, posterior, strict=True):
+        if not p.isfinite().all():
+            raise InputError(f"{name}: its values are too far from the training data to be edited")
+        taken = f"taken for {run.classes[int(p.argmax())]!r} ({float(p.max()):.0%})"
+        notes.append(f"{name}: {', '.join(filter(None, [note, taken]))}")
+    return model, z, notes
+
+
+def write(
+    out: Path,
+    model: Model,
+    names: Sequence[str],
+    given: list[np.ndarray],
+    codes: Tensor,
+    symbol: str,
+    at: np.ndarray,
+    labels: Sequence[str] = (),
+) -> None:
+    """The decoded codes (rows, steps, d) as the ending of `out` says; `at` are the values of `symbol` at the steps."""
+    made = decode_rows(model, codes.flatten(0, 1))
+    if not np.isfinite(made).all():
+        raise InputError(f"{symbol} up to {at[-1]:g} leads so far from the data that nothing can be decoded there")
+    if not model.is_image:
+        first = [(name, f"{value:.6g}") for name in names for value in at]
+        runs.write(out, apply.table(("sample", symbol), first, made))
+        return
+    made = draw.to_uint8(made).reshape(len(names), len(at), *made.shape[1:])
+    values = [f"{value:.3g}" for value in at]
+    if out.suffix.lower() == ".gif":
+        runs.write(out, draw.gif(draw.frames(made, [f"{symbol} = {value}" for value in values]), 150))
+        return
+    heads = ["given", f"{symbol} = {values[0]}", *values[1:], *["given"] * (len(given) - 1)]
+    runs.write(out, draw.png(draw.sheet([draw.to_uint8(x) for x in given], made, heads, labels)))

@@ -1,0 +1,199 @@
+"""Plots of numbers, by matplotlib, which is imported only when one is drawn: that takes a second."""
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+
+from segma.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TERMS = {  # what log.jsonl has, and how it is called
+    "reconstruction": "reconstruction error",
+    "log_distance": "log d²",
+    "cross_entropy": "cross-entropy",
+    "consistency": "consistency",
+    "loss": "objective",
+    "error": "error",
+}
+
+
+def _figure(width: float, height: float) -> "Figure":
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), dpi=120, layout="constrained")
+
+
+def _image(figure: "Figure") -> Image.Image:
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return Image.open(file)
+
+
+def heat_map(
+    values: np.ndarray, rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str], title: str, form: str
+) -> Image.Image:
+    """A table of numbers as colours with the numbers in them; `axes` name what goes down and what across."""
+    figure = _figure(2 + 0.8 * len(columns), 1.4 + 0.5 * len(rows))
+    plot = figure.add_subplot()
+    _cells(plot, values, form)
+    plot.set_xticks(range(len(columns)), columns)
+    plot.set_yticks(range(len(rows)), rows)
+    plot.set(ylabel=axes[0], xlabel=axes[1], title=title)
+    return _image(figure)
+
+
+def _cells(plot: "Axes", values: np.ndarray, form: str, missing: str = "-") -> None:
+    plot.imshow(values, cmap="viridis", aspect="auto")
+    low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
+    for (i, j), value in np.ndenumerate(values):
+        ink = "white" if value <= (low + high) / 2 else "black"
+        plot.text(j, i, form.format(value) if np.isfinite(value) else missing, ha="center", va="center", color=ink)
+
+
+def similarity(distances: np.ndarray, names: Sequence[str]) -> Image.Image:
+    """Distances of classes (k, k) as a tree, in which close ones join early, beside a heat map in the tree's order.
+
+    The tree joins the two groups whose members are closest on average; its axis does not begin at 0.
+    """
+    from scipy.cluster.hierarchy import dendrogram, linkage
+    from scipy.spatial.distance import squareform
+
+    k, room = len(names), 0.085 * max(map(len, names))  # inches for the longest name
+    side = max(2.6, min(0.42 * k, 14))
+    figure = _figure(1.6 * side + room, side + 0.6 + (room if room > 0.4 else 0.2))
+    tree, cells = figure.subplots(1, 2, width_ratios=[1, 2.2])
+    joined = linkage(squareform(distances, checks=False), "average", optimal_ordering=True)
+    branches = dendrogram(joined, no_plot=True)
+    order, low, high = branches["leaves"], joined[0, 2], joined[-1, 2]
+    for y, x in zip(branches["icoord"], branches["dcoord"], strict=True):
+        tree.plot(x, y, color="#444444")
+    span = max(high - low, 0.1 * high, 1e-9)
+    tree.set(xlim=(high + 0.05 * span, low - 0.25 * span), xlabel="joined at", yticks=[])
+    tree.set_ylim(10 * k, 0)  # scipy's leaves are 10 apart; from the top down, as the rows beside them
+    tree.spines[["left", "right", "top"]].set_visible(False)
+    others = np.where(np.eye(k, dtype=bool), np.nan, distances)[np.ix_(order, order)]
+    _cells(cells, others, "{:.1f}" if k <= 20 else "", missing="")
+    cells.set_xticks(range(k), [names[i] for i in order], rotation=90 if room > 0.4 else 0)
+    cells.set_yticks(range(k), [names[i] for i in order])
+    cells.set(xlabel="distance of the means")
+    cells.tick_params(length=0)
+    cells.spines[:].set_visible(False)
+    return _image(figure)
+
+
+def colours(k: int) -> np.ndarray:
+    """k colours (k, 4) that are told apart as well as k allows."""
+    import matplotlib
+
+    name = "tab10" if k <= 10 else "tab20" if k <= 20 else "turbo"
+    return matplotlib.colormaps[name](np.arange(k) if k <= 20 else np.linspace(0, 1, k))
+
+
+def latent_map(
+    points: np.ndarray,
+    labels: np.ndarray,
+    centres: np.ndarray,
+    sigmas: np.ndarray,
+    names: Sequence[str],
+    shares: Sequence[float],
+) -> Image.Image:
+    """Codes (n, 2) coloured by class (-1: grey), and the components as circles of one sigma with their names.
+
+    `shares` are those of the means' variance along the two axes.
+    """
+    from matplotlib.patches import Circle
+    from matplotlib.patheffects import withStroke
+
+    figure = _figure(6, 6)
+    plot = figure.add_subplot()
+    ink = colours(len(names))
+    shades = np.vstack([ink, [0.7, 0.7, 0.7, 1.0]])  # the last one is what -1 takes
+    plot.scatter(*points.T, s=7, c=shades[labels], alpha=0.55, linewidths=0)
+    extent = np.ptp(np.vstack([points, centres - sigmas[:, None], centres + sigmas[:, None]]), axis=0).max()
+    halo = [withStroke(linewidth=3, foreground="white")]
+    size = 7 if len(names) > 20 else 13 if max(map(len, names)) < 4 else 10
+    places = apart(centres, 0.0018 * size * extent * np.array([len(name) for name in names]), 0.0035 * size * extent)
+    for name, centre, (x, y), sigma, colour in zip(names, centres, places, sigmas, ink, strict=True):
+        plot.add_patch(Circle(tuple(centre), sigma, fill=False, edgecolor=colour, linewidth=1.5))
+        dark = 0.75 * colour[:3]
+        plot.text(x, y, name, size=size, weight="bold", color=dark, ha="center", va="center", path_effects=halo)
+    plot.set_aspect("equal", adjustable="datalim")
+    plot.autoscale_view()
+    plot.set(xlabel=f"first axis, {shares[0]:.0%} of the means' variance", ylabel=f"second axis, {shares[1]:.0%}")
+    plot.spines[["right", "top"]].set_visible(False)
+    return _image(figure)
+
+
+def apart(centres: np.ndarray, widths: np.ndarray, height: float) -> np.ndarray:
+    """Where to write names of these sizes, about their centres (k, 2), moved up and down until none covers another."""
+    places, touch = centres.astype(float), (widths[:, None] + widths) / 2
+    order = np.arange(len(places))
+    for _ in range(100):
+        across, up = np.moveaxis(places[:, None] - places, 2, 0)
+        lack = np.where((abs(across) < touch) & (order[:, None] != order), np.clip(height - abs(up), 0, None), 0)
+        if lack.max() < 0.01 * height:
+            break
+        sign = np.where(up == 0, np.sign(order[:, None] - order), np.sign(up))
+        places[:, 1] += (0.5 * lack * sign).sum(axis=1)
+    return places
+
+
+def training_curves(log: Sequence[dict], title: str = "") -> Image.Image:
+    """The terms of the objective and the error over the epochs, a panel each; `log` are the lines of a log.jsonl."""
+    found = {name: _points(log, name) for name in TERMS}
+    found = {name: points for name, points in found.items() if points[:, 1].any()}
+    if not found:
+        raise InputError("the log is empty: there is nothing to draw")
+    columns = min(3, len(found))
+    rows = -(-len(found) // columns)
+    figure = _figure(2.9 * columns, 2.1 * rows + 0.4)
+    plots = figure.subplots(rows, columns, squeeze=False).ravel()
+    for plot, (name, points) in zip(plots, found.items(), strict=False):
+        x, y = points.T
+        is_error = name == "error"
+        plot.plot(x, y, color="#c8501e" if is_error else "#2a6f97", linewidth=1.2, marker="." if len(x) < 30 else "")
+        plot.set_title(TERMS[name] + (f", {y[-1]:.2%} at last" if is_error else ""), size=10)
+        if is_error:
+            plot.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+        plot.tick_params(labelsize=8)
+        plot.spines[["right", "top"]].set_visible(False)
+        plot.grid(axis="y", alpha=0.25)
+    for plot in plots[len(found) :]:
+        plot.set_visible(False)
+    figure.suptitle(title, size=11)
+    figure.supxlabel("epoch", size=9)
+    return _image(figure)
+
+
+def _points(log: Sequence[dict], name: str) -> np.ndarray:
+    """(n, 2): epoch and value, of the lines that have it."""
+    rows = [(line["epoch"], line[name]) for line in log if line.get(name) is not None]
+    return np.array(rows, dtype=float).reshape(-1, 2)
+
+
+def editing(found: dict) -> Image.Image:
+    """Intensity against alpha, as metrics.editing gives it: how far samples are from the data, and whether a judge
+    still sees their class."""
+    rows, limit = found["intensity"]["rows"], found["intensity"]["limit"]
+    alphas = [row["alpha"] for row in rows]
+    figure = _figure(8, 3)
+    panels = figure.subplots(1, 2)
+    for plot, name, title in zip(
+        panels,
+        ("distance", "still_its_class"),
+        ("distance to the nearest real sample,\nover that at alpha = 0", "share that a judge gives its class"),
+        strict=True,
+    ):
+        plot.plot(alphas, [row[name] for row in rows], marker="o", color="#1f6feb")
+        plot.axvline(limit, color="#c0c4c8", linestyle="--")
+        plot.set(xlabel="alpha", title=title)
+        plot.set_ylim(0, 1.08 * max(0.1, *(row[name] for row in rows)))
+        plot.spines[["top", "right"]].set_visible(False)
+    panels[0].annotate("beyond this, away from the data", (limit, 0), (5, 6), textcoords="offset points", color="#666")
+    return _image(figure)

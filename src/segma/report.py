@@ -1,0 +1,111 @@
+"""What `segma evaluate` measures of a run and how it is told: the error, FID and its relatives, editing scores."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from segma import data, draw, launch, plots, runs
+from segma.errors import InputError
+from segma.metrics import editing, fid
+from segma.model import Model
+
+SAMPLES = 10_000  # of the FID protocol; fewer are measured against as few real images, and marked
+FIDS = {"fid": "FID", "interpolation_fid": "interpolation FID", "reconstruction_fid": "reconstruction FID"}
+SCORED = (*FIDS, "kid", "per_class_fid", "editing")  # what only an option measures
+
+
+def measure(
+    run: runs.Run,
+    model: Model,
+    data_dir: Path | None = None,
+    inception: Path | None = None,
+    samples: int | None = None,
+    with_editing: bool = False,
+    progress: Callable | None = None,
+) -> dict:
+    """The numbers of a run, each with its protocol; FID where `samples` says how many images to generate for it.
+
+    What an earlier call measured of the same weights is kept.
+    """
+    few = launch.load_data(run, data_dir, progress)
+    results = earlier(run) | launch.measure(run, few, model)
+    if samples is not None:
+        place = data.data_dir(data_dir or run.data["where"])
+        rows = samples if samples < SAMPLES else None
+        results |= _each_with_protocol(fid.scores(model, few, inception, place, samples, 0, progress, rows))
+    if with_editing:
+        results["editing"] = editing.scores(model, launch.with_all_labels(run, data_dir, progress))
+        runs.write(run.path / "editing.png", draw.png(plots.editing(results["editing"])))
+    return results
+
+
+def earlier(run: runs.Run) -> dict:
+    """What results.json has of the options' scores, if they are of the weights that are there now."""
+    try:
+        old = runs.read_json(run.path / "results.json")
+        same = old["protocol"]["steps"] == runs.steps_done(run)
+    except (InputError, KeyError, TypeError):
+        return {}
+    return {name: old[name] for name in SCORED if same and name in old}
+
+
+def _each_with_protocol(found: dict) -> dict:
+    protocol = found.pop("protocol")
+    found["per_class_fid"] = {"test": found["per_class_fid"]}
+    return {name: values | {"protocol": protocol} for name, values in found.items()}
+
+
+def as_text(results: dict) -> str:
+    """The results for a person to read."""
+    return "\n".join([*_confusion(results), *_scores(results), _error(results)])
+
+
+def _error(results: dict) -> str:
+    split = "test" if "test_error" in results else "validation"
+    wrong, protocol = results[f"{split}_error"], results["protocol"]
+    shown = "no labelled rows to measure on" if wrong is None else f"{wrong:.2%}"
+    return f"{split} error: {shown}  ({protocol['labels']} labels, {protocol['split']})"
+
+
+def _confusion(results: dict) -> list[str]:
+    names = results["classes"]
+    width = max(len(name) for name in names)
+    lines = ["rows: true class; columns: the class it was taken for"]
+    if width <= 5:
+        lines.append(f"  {'':{width}}  " + " ".join(f"{name:>5}" for name in names))
+    for name, row in zip(names, results["confusion"], strict=True):
+        lines.append(f"  {name:>{width}}  " + " ".join(f"{count:5d}" for count in row))
+    return [
+        *lines,
+        f"reconstruction error: {results['reconstruction_error']:.4g} (squared, per sample)",
+        f"log d^2: {results['log_distance']:.3f}",
+    ]
+
+
+def _scores(results: dict) -> list[str]:
+    lines = []
+    for name, title in FIDS.items():
+        if name in results:
+            found = results[name]
+            lines.append(f"{title}: {found['test']:.2f} against test, {found['train']:.2f} against train{_few(found)}")
+    if "kid" in results:
+        found = results["kid"]
+        shown = (f"{found[s]['mean']:.4f} +- {found[s]['standard_error']:.4f} against {s}" for s in ("test", "train"))
+        lines.append(f"KID: {', '.join(shown)}{_few(found)}")
+    if "per_class_fid" in results:
+        values = {name: value for name, value in results["per_class_fid"]["test"].items() if value is not None}
+        lines.append("FID by class, against test: " + "  ".join(f"{name} {v:.1f}" for name, v in values.items()))
+    if "editing" in results:
+        moved, pushed = results["editing"]["transfer"], results["editing"]["intensity"]
+        own = results["editing"]["protocol"]["judge_error"]
+        judge = "a judge" if own is None else f"a judge (its own error: {own:.1%})"
+        lines.append(
+            f"transfer: {moved['reached']:.1%} taken for the target by {judge}, {moved['steady']:.1%} get there "
+            f"steadily, style kept {moved['style_kept']:.2f}, image kept {moved['image_kept']:.2f}"
+        )
+        lines.append(f"intensity: within the data up to alpha = {pushed['limit']:g}")
+    return lines
+
+
+def _few(found: dict) -> str:
+    protocol = found["protocol"]
+    return f"  ({protocol['samples']} samples: too few to compare)" if protocol["few"] else ""

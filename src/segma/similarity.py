@@ -1,0 +1,84 @@
+"""The map of the classes of a run: which lie close, which far, by their trained means."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from segma import draw, latent, launch, plots, runs
+from segma.edit import Source
+from segma.errors import InputError
+from segma.model import encode_rows
+
+MAPPED = 2000  # codes on a map
+
+
+def check_names(run: runs.Run, out: Path | None, map_out: Path | None) -> None:
+    """What can be known to be wrong before anything is measured."""
+    if out:
+        draw.check_name(out, (".png",))
+    if map_out:
+        draw.check_name(map_out, (".png",), "--map")
+    if out and out == map_out:
+        raise InputError(f"--out {out} and --map {map_out}: wanted are two files")
+    if out and len(run.classes) < 2:
+        raise InputError(f"{run.path} has one class: there is no other to compare it with")
+
+
+def measure(run: runs.Run) -> dict:
+    """How far the trained means lie from each other, and which class is nearest to each."""
+    with torch.no_grad():
+        distances = latent.class_distances(runs.load_model(run).mixture).double().numpy()
+    apart = distances + np.diag(np.full(len(distances), np.inf))
+    nearest = apart.argmin(axis=1)
+    return {
+        "classes": list(run.classes),
+        "distances": distances.tolist(),
+        "nearest": {
+            name: {"class": run.classes[j], "distance": float(distances[i, j])}
+            for i, (name, j) in enumerate(zip(run.classes, nearest, strict=True))
+        },
+    }
+
+
+def as_text(found: dict, width: int = 100) -> str:
+    """The distances as a table; the three nearest of each class where that would be too wide."""
+    names, distances = found["classes"], np.array(found["distances"])
+    first, cell = max(map(len, names)), max(*map(len, names), len(f"{distances.max():.2f}"))
+    if first + (cell + 2) * len(names) <= width:
+        lines = [" " * first + "".join(f"  {name:>{cell}}" for name in names)]
+        for name, row in zip(names, distances, strict=True):
+            lines.append(f"{name:>{first}}" + "".join(f"  {value:>{cell}.2f}" for value in row))
+        return "\n".join(lines)
+    lines = ["the nearest classes, by the distance of the means"]
+    for i, (name, row) in enumerate(zip(names, distances, strict=True)):
+        close = [j for j in row.argsort(kind="stable") if j != i][:3]
+        lines.append(f"{name:>{first}}:  " + "  ".join(f"{names[j]} {row[j]:.2f}" for j in close))
+    return "\n".join(lines)
+
+
+def write_picture(found: dict, out: Path) -> None:
+    """The distances as a tree and a heat map."""
+    runs.write(out, draw.png(plots.similarity(np.array(found["distances"]), found["classes"])))
+
+
+def write_map(source: Source, out: Path) -> list[str]:
+    """Codes of test samples and the mixture's components, on the plane in which the means lie furthest apart."""
+    run = source.run
+    model = runs.load_model(run)
+    x, y, notes = np.empty((0, *run.shape), np.float32), np.empty(0, int), []
+    if run.data["where"] is None:
+        notes = [f"{run.path} does not keep the arrays it was fitted on in Python: the map has the components alone"]
+    else:
+        few = launch.load_data(run, source.data_dir, source.progress)
+        x, y = (few.x_test, few.y_test) if len(few.x_test) else (few.x_train, few.y_train)
+        rows = np.unique(np.linspace(0, len(x) - 1, min(len(x), MAPPED)).astype(int))
+        x, y = x[rows], y[rows]
+    with torch.no_grad():
+        centre, axes, shares = latent.plane(model.mixture)
+        z = encode_rows(model, x) if len(x) else axes.new_empty(0, len(centre))
+        points, centres = ((codes - centre) @ axes for codes in (z, model.means))
+        sigmas = model.mixture.variances.sqrt()
+    picture = plots.latent_map(points.numpy(), y, centres.numpy(), sigmas.numpy(), run.classes, shares.tolist())
+    runs.write(out, draw.png(picture))
+    return notes

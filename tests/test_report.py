@@ -1,0 +1,136 @@
+"""segma evaluate: what it measures, keeps, says, and refuses."""
+
+import json
+
+import numpy as np
+import pytest
+
+from segma import cli, launch, plots, report, runs
+from segma.errors import InputError
+from segma.metrics import fid
+
+SETTINGS = {"hidden": "16", "latent_dim": 4, "batch_size": 20, "epochs": 2}
+FOUND = {
+    "fid": {"test": 12.345, "train": 11.0},
+    "interpolation_fid": {"test": 13.0, "train": 12.0},
+    "reconstruction_fid": {"test": 9.0, "train": 8.0},
+    "kid": {split: {"mean": 0.01, "standard_error": 0.002} for split in ("test", "train")},
+    "per_class_fid": {"0": 20.0, "1": None, "2": 30.0},
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    x = (rng.integers(0, 90, (60, 8, 8)) + 60 * y[:, None, None]).astype(np.uint8)
+    np.savez(tmp_path / "rows.npz", x_train=x[:40], y_train=y[:40], x_test=x[40:], y_test=y[40:])
+    job = launch.start(str(tmp_path / "rows.npz"), "paper", SETTINGS | {"labels": 9}, tmp_path / "run", device="cpu")
+    for _ in launch.train(job):
+        pass
+    return job.run
+
+
+def fake(few: bool = False):
+    def scores(model, data, inception, data_dir, n, seed, progress, rows):
+        protocol = {"samples": n, "few": few, "rows": rows}
+        return {name: dict(values) for name, values in FOUND.items()} | {"protocol": protocol}
+
+    return scores
+
+
+def measured(run, **more) -> dict:
+    results = report.measure(run, runs.load_model(run), **more)
+    runs.write_json(run.path / "results.json", results)
+    return results
+
+
+def test_every_fid_carries_its_protocol(run, monkeypatch):
+    monkeypatch.setattr(fid, "scores", fake())
+    found = measured(run, samples=10_000)
+    for name in ("fid", "kid", "interpolation_fid", "reconstruction_fid"):
+        assert {"test", "train", "protocol"} <= found[name].keys()
+        assert found[name]["protocol"]["rows"] is None
+    text = report.as_text(found)
+    assert "FID: 12.35 against test, 11.00 against train\n" in text
+    assert "KID: 0.0100 +- 0.0020 against test" in text
+    assert "0 20.0  2 30.0" in text
+    assert text.splitlines()[-1].startswith("test error: ")
+
+
+def test_few_samples_are_marked_and_meet_as_few_real_ones(run, monkeypatch):
+    monkeypatch.setattr(fid, "scores", fake(few=True))
+    found = measured(run, samples=100)
+    assert found["fid"]["protocol"]["rows"] == 100
+    assert "(100 samples: too few to compare)" in report.as_text(found)
+
+
+def test_what_was_measured_of_the_same_weights_stays(run, monkeypatch):
+    monkeypatch.setattr(fid, "scores", fake())
+    measured(run, samples=10_000)
+    again = measured(run)
+    assert again["fid"]["test"] == 12.345
+    model = runs.load_model(run)
+    runs.save_model(run, model, runs.steps_done(run) + 1)  # other weights
+    assert "fid" not in measured(run)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1, 2]", '{"protocol": 3}', '{"protocol": {}}'])
+def test_a_damaged_results_file_is_no_obstacle(run, content):
+    (run.path / "results.json").write_text(content)
+    assert report.earlier(run) == {}
+
+
+def test_editing_scores_come_with_a_plot(run):
+    found = measured(run, with_editing=True)
+    assert 0 <= found["editing"]["transfer"]["reached"] <= 1
+    assert (run.path / "editing.png").read_bytes().startswith(b"\x89PNG")
+    assert "taken for the target by a judge" in report.as_text(found)
+    assert plots.editing(found["editing"]).width > 500
+
+
+def test_the_judge_sees_labels_that_the_model_did_not(run):
+    few, whole = launch.load_data(run), launch.with_all_labels(run)
+    assert (few.y_train >= 0).sum() == 9
+    assert (whole.y_train >= 0).sum() == 40
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--fid", "--data-dir", "DIR"], "inception"),
+        (["--fid", "--inception", "DIR/none.npz"], "none.npz"),
+        (["--fid", "--samples", "1"], "--samples 1"),
+        (["--fid", "--samples", "many"], "--samples many"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(run, tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.setattr(
+        "sys.argv", ["segma", "evaluate", str(run.path), *(w.replace("DIR", str(tmp_path)) for w in words)]
+    )
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("segma: ")
+    assert message in error
+    assert not (run.path / "results.json").exists()
+
+
+def test_json_is_json(run, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["segma", "evaluate", str(run.path), "--json"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    found = json.loads(capsys.readouterr().out)
+    assert 0 <= found["test_error"] <= 1
+    assert found["protocol"]["labels"] == 9
+
+
+def test_data_without_a_test_split_say_so(tmp_path):
+    x, y = np.random.default_rng(0).random((30, 8, 8)), np.arange(30) % 2
+    np.savez(tmp_path / "rows.npz", x_train=x, y_train=y)
+    job = launch.start(str(tmp_path / "rows.npz"), "paper", SETTINGS | {"epochs": 1}, tmp_path / "run", device="cpu")
+    for _ in launch.train(job):
+        pass
+    with pytest.raises(InputError, match="no test split"):
+        report.measure(job.run, runs.load_model(job.run))
