@@ -8,8 +8,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: two workers on tw
 import pytest
 from jaxtyping import install_import_hook
 
-MATHS = ["segma.mixture", "segma.cramer_wold", "segma.objective", "segma.latent", "segma.model", "segma.data.views"]
-install_import_hook(MATHS, "typecheck.check")
+MATHS = "mixture cramer_wold objective latent density model data.views".split()
+install_import_hook([f"segma.{name}" for name in MATHS], "typecheck.check")
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segma import SeGMA, cli, launch
+from segma import SeGMA, apply, cli, launch, plots, runs
 from segma.data import load
 
 NAMES = ["old, sad", "old, happy", "young, sad", "young, happy"]
@@ -39,7 +39,7 @@ def trained(name: str, out: Path, **changes) -> Path:
 def run(tmp_path_factory) -> Path:
     """A short run on digits."""
     out = tmp_path_factory.mktemp("runs") / "digits"
-    return trained("digits", out, epochs=40, hidden="32", filters="16")
+    return trained("digits", out, epochs=20, hidden="32", filters="16")
 
 
 @pytest.fixture(scope="module")
@@ -267,6 +267,18 @@ def test_one_attribute_is_changed_and_the_other_kept(call, table, tmp_path):
     assert sum("which this edit leaves as it is" in line for line in err.splitlines()) == (y % 2 == 1).sum()
     back = model.transfer(x, to="sad", source="happy", t=-1.0)
     np.testing.assert_allclose(back, model.transfer(x, to="happy", source="sad"), rtol=1e-4, atol=1e-4)
+    for source, by in (("young, sad", 1), ("old, happy", 0)):  # a class says which value its samples have
+        expected = model.inverse_transform(z + by * move)
+        np.testing.assert_allclose(model.transfer(x, to="happy", source=source), expected, rtol=1e-4, atol=1e-4)
+    for words, message in (
+        ({"to": "happy", "source": "old"}, "source old: allowed are sad, happy"),
+        ({"to": ["old", "sad"]}, "class old, sad: allowed are"),
+        ({"to": "happy", "t": np.nan}, "t = nan: wanted is a number"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.transfer(x[:2], **words)
+    with pytest.raises(ValueError, match="class happy: allowed are old, sad, old, happy"):
+        model.sample(3, label="happy")
     more = model.intensify(x, away_from="old", alpha=0.5)
     move = ((mu[2] - mu[0]) + (mu[3] - mu[1])) / 2
     expected = model.inverse_transform(z + 0.5 * (y // 2)[:, None] * move)
@@ -390,6 +402,16 @@ def test_nothing_is_overwritten_and_no_table_too_far_away_is_edited(call, run, t
     assert (status, len(err.splitlines())) == (2, 1)
     assert "too far from the training data" in err
     assert not (tmp_path / "y.csv").exists()
+
+
+def test_the_curves_of_a_run(run, tmp_path):
+    log = apply.training_log(runs.read(run))
+    assert log[-1]["step"] == runs.steps_done(runs.read(run))
+    assert plots.training_curves(log, "digits").width > 500
+    (tmp_path / "config.json").write_text((run / "config.json").read_text())
+    assert apply.training_log(runs.read(tmp_path)) == []
+    (tmp_path / "log.jsonl").write_text(json.dumps(log[0]) + '\n{"step": 2')
+    assert apply.training_log(runs.read(tmp_path)) == log[:1]
 
 
 def test_help(call):

@@ -1,7 +1,9 @@
 """What a trained run is used for, from files and to files: classify and sample."""
 
+import contextlib
 import csv
 import io
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -127,3 +129,12 @@ def table(heads: Sequence[str], first: Iterable[tuple[object, ...]], x: np.ndarr
     lines.writerow([*heads, *(f"x{i}" for i in range(x.shape[1]))])
     lines.writerows([*start, *(f"{value:.7g}" for value in row)] for start, row in zip(first, x, strict=True))
     return text.getvalue().encode()
+
+
+def training_log(run: runs.Run) -> list[dict]:
+    """The lines of a run's log.jsonl, as plots.training_curves takes them; one that is being written is left out."""
+    file, found = run.path / "log.jsonl", []
+    for line in file.read_text().splitlines() if file.exists() else ():
+        with contextlib.suppress(json.JSONDecodeError):
+            found.append(json.loads(line))
+    return found

@@ -155,7 +155,10 @@ def decoded(model: Model, z: Tensor, size: int) -> np.ndarray:
 
 
 def some_rows(total: int, n: int) -> np.ndarray:
-    """n of so many rows, always the same ones, in order; or all. Random: evenly spaced ones may all be of one class."""
+    """n of so many rows, always the same random ones, in order; or all.
+
+    Evenly spaced ones may be of one kind: every twelfth training image of MNIST is by one of its two groups of writers.
+    """
     return np.sort(np.random.default_rng(0).permutation(total)[:n])
 
 
