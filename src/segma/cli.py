@@ -153,7 +153,7 @@ def evaluate(
     count, opened = whole("--samples", samples, 2), runs.read(run)
     model = runs.load_model(opened, launch.choose_device(device))
     if fid and model.means.device.type == "cpu":
-        print(f"Inception takes half a second an image on a CPU; --samples {min(count, 200)} is quick", file=sys.stderr)
+        print("the FID network does some ten images a second on a CPU; --samples 200 takes minutes", file=sys.stderr)
     results = report.measure(opened, model, data_dir, inception, count if fid else None, editing, _bar)
     _show_results(opened, results, as_json)
 

@@ -8,7 +8,7 @@ import json
 import os
 import platform
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,7 +173,8 @@ def write(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as problem:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise RunFailed(f"cannot write {path}: {problem.strerror}; what was saved before is intact") from problem
 
 
