@@ -178,6 +178,9 @@ def test_the_grid():
         (["alhpa=1"], 1, "did you mean 'alpha'"),
         (["alpha=1", "alpha=2"], 1, "given twice"),
         (["seed=1,2"], 3, "give one of them"),
+        (["alpha=1,1.0"], 1, "given twice"),
+        (["hidden=64,64"], 1, "written 64x64"),
+        (["alpha=1,b"], 1, "wanted is a number"),
     ],
 )
 def test_a_wrong_grid_is_named(pairs, seeds, message):
@@ -210,3 +213,19 @@ def test_on_a_gpu_each_is_as_if_alone(pictures, tmp_path, case):
         job = launch.start(str(pictures), "paper", settings | cell, tmp_path / sweep.folder_name(cell), device="cuda")
         *_, last = launch.train(job)
         assert losses[sweep.folder_name(cell)] == pytest.approx(last.values["loss"], rel=2e-2, abs=2e-2)
+
+
+def test_a_second_sweep_adds_to_the_first(pictures, tmp_path):
+    """The table has all of both, in one order, and the heat maps too; other keys, or a run's folder, are refused."""
+    settings, out = SMALL | {"epochs": 1}, tmp_path / "s"
+    for grid in (["alpha=1,2", "beta=1"], ["alpha=1", "beta=1,3"]):
+        jobs = swept(pictures, grid, settings, out, prepare=lambda job: job)
+        rows = sweep.report(out, sweep.grid(grid), jobs)
+    assert sorted((row["alpha"], row["beta"]) for row in rows) == [("1", "1"), ("1", "3"), ("2", "1")]
+    assert (out / "table.md").read_text().count("\n") == 5
+    assert (out / "error.png").exists()
+    assert json.loads((out / "sweep.json").read_text())["rows"] == rows
+    with pytest.raises(InputError, match="a sweep of alpha, beta"):
+        swept(pictures, ["beta=1"], settings, out)
+    with pytest.raises(InputError, match="is a run, not a sweep"):
+        swept(pictures, ["beta=1"], settings, jobs[0].run.path)

@@ -125,7 +125,8 @@ def sweep(
             raise typer.Exit(1)
     rows = many.report(folder, cells, jobs)
     print(json.dumps({"rows": rows}) if as_json else many.as_table(rows), end="\n" if as_json else "")
-    print(f"runs, table and heat maps: {folder}", file=sys.stderr)
+    maps = " and heat maps" if list(folder.glob("*.png")) else ""
+    print(f"runs, table{maps}: {folder}", file=sys.stderr)
 
 
 @app.command()

@@ -141,18 +141,13 @@ def check_names(settings: Iterable[str]) -> None:
             raise InputError(f"unknown setting {name!r}: {hint}")
 
 
-def is_list(name: str) -> bool:
-    """Whether a setting holds several numbers, as hidden and filters do."""
-    return typing.get_origin(TYPES[name]) is tuple
-
-
 def override(config: Config, settings: dict) -> Config:
     """`config` with some settings replaced; values may be text, as typed after --set."""
     check_names(settings)
-    return dataclasses.replace(config, **{name: _parse(name, value) for name, value in settings.items()})
+    return dataclasses.replace(config, **{name: parse(name, value) for name, value in settings.items()})
 
 
-def _parse(name: str, value: Any) -> Any:
+def parse(name: str, value: Any) -> Any:
     """`value` as the type that setting `name` has."""
     kind, text = TYPES[name], str(value).strip()
     optional = isinstance(kind, types.UnionType)
@@ -163,7 +158,7 @@ def _parse(name: str, value: Any) -> Any:
         if kind is bool:
             return {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}[text.lower()]
         if typing.get_origin(kind) is tuple:
-            parts = value if isinstance(value, list | tuple) else text.strip("[]()").split(",")
+            parts = value if isinstance(value, list | tuple) else text.strip("[]()").replace("x", ",").split(",")
             return tuple(int(part) for part in parts if str(part).strip())
         if kind is int and not isinstance(value, str):
             if value != int(value):
@@ -172,7 +167,7 @@ def _parse(name: str, value: Any) -> Any:
         return kind(text) if isinstance(value, str) else kind(value)
     except (ValueError, KeyError, TypeError, OverflowError):
         words = {bool: "true or false", int: "a whole number", float: "a number"}
-        wanted = words.get(kind, "whole numbers, as 1024,1024")
+        wanted = words.get(kind, "whole numbers, as 1024,1024 or 1024x1024")
         raise InputError(f"{name} = {text!r}: wanted is {wanted}") from None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from segma import draw, launch, plots, runs
-from segma.config import Config, check_names, is_list
+from segma.config import Config, check_names, parse
 from segma.errors import InputError
 from segma.record import Job, Progress, recorded
 from segma.stack import fit_together
@@ -40,6 +40,9 @@ def grid(pairs: Sequence[str], seeds: int = 1) -> list[dict[str, str]]:
         if key in axes:
             raise InputError(f"--grid {pair}: {key} is given twice")
         axes[key] = [value.strip() for value in values.split(",")]
+        if len({parse(key, value) for value in axes[key]}) < len(axes[key]):
+            hint = "; several widths of one network are written 64x64" if key in ("hidden", "filters") else ""
+            raise InputError(f"--grid {pair}: a value is given twice{hint}")
     if seeds > 1:
         if "seed" in axes:
             raise InputError(f"--seeds {seeds} and --grid seed={','.join(axes['seed'])}: give one of them")
@@ -61,8 +64,13 @@ def open_jobs(
     device = launch.choose_device(device)
     for cell in cells:
         launch.check_settings({**settings, **cell})
+    if (out / "config.json").exists():
+        raise InputError(f"{out} is a run, not a sweep: choose another --out")
+    for row in _rows(out):
+        if (keys := [key for key in row if key not in (*MEASURED, "run")]) != list(cells[0]):
+            raise InputError(f"{out} is a sweep of {', '.join(keys)}: give these, in this order, or another --out")
     whole = launch.read_data(name, settings, data_dir, progress)
-    configs = [launch.config_for(name, whole, recipe, {**settings, **_typed(cell)}) for cell in cells]
+    configs = [launch.config_for(name, whole, recipe, {**settings, **cell}) for cell in cells]
     for cell, config in zip(cells, configs, strict=True):  # all of them, before anything is made
         launch.choose_rows(whole, config)
         path = out / folder_name(cell)
@@ -78,10 +86,6 @@ def open_jobs(
 
 def folder_name(cell: dict[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in cell.items()) or "run"
-
-
-def _typed(cell: dict[str, str]) -> dict[str, str]:
-    return {key: value.replace("x", ",") if is_list(key) else value for key, value in cell.items()}
 
 
 def stacks(jobs: Sequence[Job]) -> list[list[Job]]:
@@ -117,9 +121,11 @@ def train(jobs: Sequence[Job], stop: Callable[[], bool] = lambda: False) -> Iter
 def report(out: Path, cells: Sequence[dict[str, str]], jobs: Sequence[Job]) -> list[dict]:
     """Measure every model; the rows go to sweep.json and table.md, and for two settings to heat maps, seeds averaged.
 
-    A model without weights (its training failed) has no numbers.
+    Models that an earlier sweep into the same folder trained are in them too. One without weights (its training failed)
+    has no numbers.
     """
-    rows = []
+    now = {str(job.run.path) for job in jobs}
+    rows = [row for row in _rows(out) if row["run"] not in now]
     for cell, job in zip(cells, jobs, strict=True):
         row: dict = {**cell, "run": str(job.run.path)}
         if (job.run.path / "model.safetensors").exists() and len(job.data.x_test):
@@ -130,10 +136,15 @@ def report(out: Path, cells: Sequence[dict[str, str]], jobs: Sequence[Job]) -> l
         rows.append(row)
     runs.write_json(out / "sweep.json", {"rows": rows})
     runs.write(out / "table.md", as_table(rows).encode())
-    axes = [key for key in cells[0] if key != "seed" and len({cell[key] for cell in cells}) > 1]
+    axes = [key for key in cells[0] if key != "seed" and len({row[key] for row in rows}) > 1]
     for name in MEASURED if len(axes) >= 2 else ():
         runs.write(out / f"{name}.png", draw.png(_heat_map(rows, axes[0], axes[1], name)))
     return rows
+
+
+def _rows(out: Path) -> list[dict]:
+    """What earlier sweeps into this folder have measured."""
+    return runs.read_json(out / "sweep.json")["rows"] if (out / "sweep.json").exists() else []
 
 
 MEASURED = {"error": "{:.1%}", "reconstruction_error": "{:.3g}", "log_distance": "{:.2f}"}
