@@ -67,4 +67,6 @@ def near(name: str, allowed: Sequence[str]) -> str:
     """What might have been meant by a name that is not allowed."""
     lower = {other.lower(): other for other in allowed}
     match = difflib.get_close_matches(name.lower(), lower, n=1)
-    return f"did you mean {lower[match[0]]!r}?" if match else f"allowed are {', '.join(allowed)}"
+    if match and not name.isdecimal():  # 10 is no misspelt 1
+        return f"did you mean {lower[match[0]]!r}?"
+    return f"allowed are {', '.join(allowed)}"

@@ -147,6 +147,8 @@ def read(source: Source, words: Sequence[str], one_each: bool = False) -> Sample
                 raise InputError(f"{word} is not in {few.name}: allowed are {there}")
             label = few.y_test[row]
             found = [(word, few.x_test[row], f"labelled {run.classes[label]!r}" if label >= 0 else "not labelled")]
+        elif re.fullmatch(r"(test|train):.*", word) and not Path(word).exists():
+            raise InputError(f"{word}: rows are named test:0, test:1 and so on; of the test split alone")
         elif len(run.shape) == 3:
             x = apply.picture_as(Path(word), run.shape)
             found = [(word, x, apply.changes(Path(word), run.shape))]

@@ -46,6 +46,8 @@ def decode(path: Path, prepare: Callable[["Image"], "Image"]) -> np.ndarray:
             return np.array(prepare(image))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: a folder, wanted is a picture") from None
     except Exception as error:  # a broken file makes Pillow raise nearly anything
         reason = "not a picture" if type(error).__name__ == "UnidentifiedImageError" else " ".join(str(error).split())
         raise InputError(f"{path}: {reason or type(error).__name__}") from error
