@@ -200,6 +200,24 @@ def test_nothing_is_made_before_all_cells_are_known_to_be_right(pictures, tmp_pa
     assert not (tmp_path / "s").exists()
 
 
+def test_a_second_look_keeps_what_options_measured(pictures, tmp_path):
+    jobs = swept(pictures, ["alpha=1"], SMALL | {"epochs": 1}, tmp_path / "s", prepare=lambda job: job)
+    sweep.report(tmp_path / "s", sweep.grid(["alpha=1"]), jobs)
+    path = jobs[0].run.path / "results.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"fid": {"test": 12.0}}))
+    sweep.report(tmp_path / "s", sweep.grid(["alpha=1"]), jobs)
+    assert json.loads(path.read_text())["fid"] == {"test": 12.0}
+
+
+def test_data_without_a_test_split_cannot_be_compared_on(pictures, tmp_path):
+    arrays = np.load(pictures)
+    np.savez(tmp_path / "train.npz", x_train=arrays["x_train"], y_train=arrays["y_train"])
+    with pytest.raises(InputError, match="no test split to compare on"):
+        swept(tmp_path / "train.npz", ["alpha=1"], SMALL, tmp_path / "s")
+    jobs = swept(tmp_path / "train.npz", ["alpha=1"], HELD, tmp_path / "s", prepare=lambda job: job)
+    assert sweep.report(tmp_path / "s", sweep.grid(["alpha=1"]), jobs)[0]["error"] is not None
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("case", CASES)
 def test_on_a_gpu_each_is_as_if_alone(pictures, tmp_path, case):

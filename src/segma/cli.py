@@ -320,7 +320,7 @@ def _wrote(out: Path, notes: list[str]) -> None:
 
 def _train(job: Any) -> None:
     """Train with a live bar; the first Ctrl-C saves and says how to go on. Of several processes the first speaks."""
-    from segma import distributed, launch, progress
+    from segma import distributed, launch, progress, report
 
     with progress.interruptible() as interrupted:
         steps = launch.train(job, interrupted.is_set)
@@ -340,7 +340,7 @@ def _train(job: Any) -> None:
         print(f"stopped at step {last.step}, saved; go on with: segma resume {job.run.path}", file=sys.stderr)
         raise typer.Exit(1)
     if len(job.data.x_test):
-        _show_results(job.run, launch.measure(job.run, job.data, job.state.result.eval()), as_json=False)
+        _show_results(job.run, report.basic(job.run, job.data, job.state.result.eval()), as_json=False)
     for picture in sorted((job.run.path / "samples").glob("*.png"))[-1:]:
         print(f"samples, one row per class: {picture}")
     print(f"run: {job.run.path}")

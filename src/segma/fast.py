@@ -47,7 +47,8 @@ def fast_step(
 ) -> tuple[Callable[[], Tensor], Vectors]:
     """The step as a function: batch, terms, backward pass, clipping, Adam, averaged weights; and the vectors into which
     it has moved the state's numbers. A GPU records it, a CPU runs it."""
-    group, vectors, beside = state.optimizer.param_groups[0], lay_out([state], state.model.precision), Beside()
+    group, vectors = state.optimizer.param_groups[0], lay_out([state], state.model.precision)
+    beside = Beside(vectors.weights.is_cuda)
     parts = Parts(compiled(distance_term), compiled(label_terms), compiled(picture_term), beside)
     update = compiled(adam)
     weights = vectors.weights.new_tensor(scales.weights).unbind()
@@ -83,14 +84,15 @@ class Beside:
     It names what it reads: memory that the main line frees would be reused while a stream still reads it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cuda: bool) -> None:
+        self.cuda = cuda  # a CPU does one thing after another
         self.streams: list[torch.cuda.Stream] = []
         self.held: list[tuple[Tensor, ...]] = []
         self.anchor = torch.zeros((), requires_grad=True)  # ties these gradients to the backward pass
 
     @contextmanager
     def __call__(self, *read: Tensor) -> Generator[None]:
-        if not torch.cuda.is_available():  # a test, on the CPU
+        if not self.cuda:
             yield
             return
         stream = torch.cuda.Stream()
@@ -185,11 +187,13 @@ def products(config: Config) -> Generator[None]:
     before = [place.allow_tf32 for place in places]
     for place in places:
         place.allow_tf32 = config.precision != "float32"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-    for place, value in zip(places, before, strict=True):
-        place.allow_tf32 = value
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for place, value in zip(places, before, strict=True):
+            place.allow_tf32 = value
 
 
 def recorded(

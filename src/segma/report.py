@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from segma import data, draw, launch, plots, runs
+from segma.data.arrays import Data
 from segma.errors import InputError
 from segma.metrics import editing, fid
 from segma.model import Model
@@ -27,7 +28,7 @@ def measure(
     What an earlier call measured of the same weights is kept.
     """
     few = launch.load_data(run, data_dir, progress)
-    results = earlier(run) | launch.measure(run, few, model)
+    results = basic(run, few, model)
     if samples is not None:
         place = data.data_dir(data_dir or run.data["where"])
         rows = samples if samples < SAMPLES else None
@@ -36,6 +37,11 @@ def measure(
         results["editing"] = editing.scores(model, launch.with_all_labels(run, data_dir, progress))
         runs.write(run.path / "editing.png", draw.png(plots.editing(results["editing"])))
     return results
+
+
+def basic(run: runs.Run, few: Data, model: Model) -> dict:
+    """What takes no option to measure, with what options measured of the same weights before."""
+    return earlier(run) | launch.measure(run, few, model)
 
 
 def earlier(run: runs.Run) -> dict:

@@ -128,7 +128,7 @@ def _together(
         tensors = dict(zip(names, trained, strict=True)) | others
         return tuple(functional_call(terms_of, tensors, (inputs, y, u, scale, config, parts)))
 
-    update, beside = fast.compiler(last if speeds.is_cuda else 0)(adam), fast.Beside()
+    update, beside = fast.compiler(last if speeds.is_cuda else 0)(adam), fast.Beside(speeds.is_cuda)
     parts = Parts(aside=beside)
     seeds = [torch.as_tensor(weight).to(speeds).expand(len(states)) for weight in weights.weights]
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from segma import draw, launch, plots, runs
+from segma import report as tell
 from segma.config import Config, check_names, parse
 from segma.errors import InputError
 from segma.record import Job, Progress, recorded
@@ -73,6 +74,8 @@ def open_jobs(
     configs = [launch.config_for(name, whole, recipe, {**settings, **cell}) for cell in cells]
     for cell, config in zip(cells, configs, strict=True):  # all of them, before anything is made
         launch.choose_rows(whole, config)
+        if not len(whole.x_test) and not config.holdout:
+            raise InputError(f"{whole.name} has no test split to compare on: add one, or --set holdout=0.2")
         path = out / folder_name(cell)
         if path.exists() and runs.read(path).config != config:
             raise InputError(f"{path} was made with other settings: choose another --out")
@@ -128,8 +131,8 @@ def report(out: Path, cells: Sequence[dict[str, str]], jobs: Sequence[Job]) -> l
     rows = [row for row in _rows(out) if row["run"] not in now]
     for cell, job in zip(cells, jobs, strict=True):
         row: dict = {**cell, "run": str(job.run.path)}
-        if (job.run.path / "model.safetensors").exists() and len(job.data.x_test):
-            found = launch.measure(job.run, job.data, runs.load_model(job.run, job.device))
+        if (job.run.path / "model.safetensors").exists():
+            found = tell.basic(job.run, job.data, runs.load_model(job.run, job.device))
             runs.write_json(job.run.path / "results.json", found)
             wrong = found.get("test_error", found.get("validation_error"))
             row |= {"error": wrong, **{name: found[name] for name in MEASURED if name != "error"}}
@@ -156,7 +159,7 @@ def as_table(rows: Sequence[dict]) -> str:
     lines = [f"| {' | '.join([*keys, 'models', *MEASURED])} |", "|---" * (len(keys) + 1 + len(MEASURED)) + "|"]
     for values, group in _grouped(rows, keys).items():
         cells = [_mean(form, [row.get(name) for row in group]) for name, form in MEASURED.items()]
-        lines.append(f"| {' | '.join([*values, str(len(group)), *(cell.replace('_', ' ') for cell in cells)])} |")
+        lines.append(f"| {' | '.join([*values, str(len(group)), *cells])} |")
     return "\n".join(lines) + "\n"
 
 

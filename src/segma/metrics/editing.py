@@ -127,7 +127,7 @@ def intensity_scores(
     away = (source + other) % mixture.k
     rows, limit, base, border, inside = [], alphas[0], 0.0, 0.0, True
     for alpha in alphas:
-        images = model.decode(z + alpha * (mixture.means[source] - mixture.means[away]))
+        images = model.decode(latent.transfer(z, source, away, mixture, -alpha))
         gap = nearest(images.flatten(1), near)
         if alpha == alphas[0]:
             base, border = float(gap.median()), float(gap.quantile(0.95))

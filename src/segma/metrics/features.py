@@ -157,7 +157,7 @@ def decoded(model: Model, z: Tensor, size: int) -> np.ndarray:
 def some_rows(total: int, n: int) -> np.ndarray:
     """n of so many rows, always the same random ones, in order; or all.
 
-    Evenly spaced ones may be of one kind: every twelfth training image of MNIST is by one of its two groups of writers.
+    Evenly spaced ones may be of one kind: every twelfth training image of MNIST is darker than the rest.
     """
     return np.sort(np.random.default_rng(0).permutation(total)[:n])
 
