@@ -9,7 +9,7 @@ the step's matrix products and convolutions, at the speed of a large matrix prod
 """
 
 import statistics
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 
 import numpy as np
@@ -39,6 +39,12 @@ RECIPES = [
     ("celeba", "best", "bfloat16"),
 ]
 ROUNDS, STEPS, PLAIN_STEPS = 3, 100, 20  # a look for NaN, which waits, comes every 100 steps
+KINDS = {  # of kernels, by what their names contain; the first that fits
+    "convolutions": ("conv", "cudnn", "fprop", "dgrad", "wgrad"),
+    "matrix products": ("gemm", "nvjet", "cutlass", "splitk", "gemv"),
+    "normalisation": ("norm", "bn_"),
+    "copies": ("memcpy", "memset", "transpose", "cat"),
+}
 FLOATS_MOVED = 3 + 7  # per weight: by the two passes and by Adam
 
 
@@ -86,6 +92,7 @@ def step(name: str, kind: str, precision: str, device: str, speeds: dict, n: int
             "plain": lambda: seconds(lambda: next(eager), PLAIN_STEPS, device) * 1e6,
         }
         found = take_turns(runners, ROUNDS)
+        kernels = profile(lambda: next(ours), device)
     weights = sum(p.numel() for p in state.model.parameters() if p.requires_grad)
     moved = 4 * FLOATS_MOVED * weights + config.batch_size * x[0].nbytes
     result = {key: statistics.median(values) for key, values in found.items()}
@@ -98,8 +105,33 @@ def step(name: str, kind: str, precision: str, device: str, speeds: dict, n: int
         "bytes": moved,
         "floor_bytes": moved / speeds["copy"] * 1e6,
         "floor_arithmetic": counter.get_total_flops() / speeds[config.precision] * 1e6,
+        "kernels": kernels,
     }
     return result | {"share": max(result["floor_bytes"], result["floor_arithmetic"]) / result["ours"]}
+
+
+def profile(work: Callable[[], object], device: str, steps: int = 10) -> dict:
+    """Microseconds of a step in kernels of each kind, how many there are, and the slowest ones by name.
+
+    What runs beside something else counts in full: the sum may exceed the step's time.
+    """
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as found:
+        for _ in range(steps):
+            work()
+        if device == "cuda":
+            torch.cuda.synchronize()
+    kinds: dict[str, float] = dict.fromkeys(KINDS, 0.0) | {"other": 0.0}
+    events = [event for event in found.key_averages() if event.device_type == torch.autograd.DeviceType.CUDA]
+    for event in events:
+        name = event.key.lower()
+        kind = next((kind for kind, words in KINDS.items() if any(word in name for word in words)), "other")
+        kinds[kind] += event.self_device_time_total / steps
+    slowest = sorted(events, key=lambda event: -event.self_device_time_total)[:6]
+    return {
+        "kinds": kinds,
+        "launched": sum(event.count for event in events) / steps,
+        "slowest": {event.key[:120]: event.self_device_time_total / steps for event in slowest},
+    }
 
 
 @contextmanager
@@ -153,7 +185,7 @@ def page(result: dict) -> str:
     head = ["recipe, products in (batch)", "plain eager, µs", "segma, µs", "floor by bytes, µs", "by arithmetic, µs"]
     gain, share = ([r[key] for r in recipes.values()] for key in ("plain_over_ours", "share"))
     peaks = ", ".join(f"{speeds[name] / 1e12:,.0f} TFLOP/s in {name}" for name in ("float32", "tf32", "bfloat16"))
-    return report(
+    found = report(
         result["machine"],
         table([*head, "plain / segma", "floor / segma"], rows),
         f"The plain step takes {min(gain):.1f} to {max(gain):.1f} times as long as segma's.",
@@ -163,6 +195,17 @@ def page(result: dict) -> str:
         f"DataLoader. Medians of {result['rounds']} rounds in turns. In this run a copy moved",
         f"{speeds['copy'] / 1e12:.2f} TB/s (read and written), a matrix product of 8,192 did {peaks}.",
     )
+    return f"{found}\n\n{where_time_goes(recipes)}"
+
+
+def where_time_goes(recipes: dict) -> str:
+    kinds = list(next(iter(recipes.values()))["kernels"]["kinds"])
+    rows = []
+    for name, r in recipes.items():
+        cells = [r["ours"], *r["kernels"]["kinds"].values(), r["kernels"]["launched"]]
+        rows.append([name, *(f"{value:,.0f}" for value in cells)])
+    about = "Microseconds of a step by kind of kernel; what runs beside something else counts in full."
+    return f"{about}\n\n{table(['recipe, products in', 'step', *kinds, 'kernels launched'], rows)}"
 
 
 if __name__ == "__main__":

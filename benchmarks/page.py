@@ -11,6 +11,7 @@ from types import ModuleType
 import cold_start
 import cpu_step
 import distance
+import fid_features
 import gpu_step
 import matplotlib
 import sweep
@@ -25,10 +26,10 @@ BENCHMARKS: dict[str, tuple[str, ModuleType]] = {
     "gpu_step": ("A training step on a GPU", gpu_step),
     "distance": ("The distance against n", distance),
     "sweep": ("Many models at once", sweep),
+    "fid_features": ("FID features", fid_features),
     "cold_start": ("From a cold start", cold_start),
 }
 TO_COME = {
-    "fid": "FID features per second; the metric does not exist yet",
     "studio": "latency of the web studio, which does not exist yet",
 }
 INTRO = """# Performance

@@ -83,6 +83,18 @@ def test_a_path_on_which_another_class_takes_over_is_not_steady():
     assert editing.transfer_scores(model, by_posterior(model), z)["steady"] == 0.75
 
 
+def test_along_a_transfer_the_target_takes_over_half_way():
+    """From its own mean, z is t of the way to the target: nearer to it, among all means, from t = 0.5 on."""
+    model = linear_model()
+    found = editing.transfer_scores(model, by_posterior(model), model.means.detach())["along"]
+    means, pairs = model.means.detach(), [(i, j) for i in range(K) for j in range(K) if i != j]
+    for t, posterior in zip(found["t"], found["posterior"], strict=True):
+        odds = [model.mixture.posterior(((1 - t) * means[i] + t * means[j])[None])[0, j].item() for i, j in pairs]
+        assert posterior == pytest.approx(np.mean(odds), abs=1e-5)
+    assert found["judged"][:5] == [0] * 5
+    assert found["judged"][6:] == [1] * 5
+
+
 def test_intensity_leaves_the_data_when_it_must():
     model = linear_model()
     whole = data(model)

@@ -513,6 +513,18 @@ def test_every_score_is_of_its_own_split(data, tmp_path):
     assert max(found["per_class_fid"].values()) < 1e-3
 
 
+def test_interpolations_along_t_are_those_of_each_t(data, tmp_path):
+    model = Linear([0.3, 0.5, 0.7], [1 / 3] * 3)
+    found = fid.measured(model, data, pixels, tmp_path, {}, 500, 3, along=(0.0, 0.5))
+    assert found["interpolation_fid_at"]["t"] == [0, 0.5]
+    for i, t in enumerate((0.0, 0.5)):
+        own = statistics([pixels(interpolated_at(model, data.x_test, t, 500, 3), "")])
+        for split, x in (("test", data.x_test), ("train", data.x_train)):
+            expected = frechet(statistics([pixels(x, "")]), own)
+            assert found["interpolation_fid_at"][split][i] == pytest.approx(expected)
+    assert "interpolation_fid_at" not in fid.measured(model, data, pixels, tmp_path, {}, 500, 3)
+
+
 def test_enough_samples_are_not_few(data, tmp_path):
     x, model = np.resize(data.x_train, (2048, 2, 2, 1)), Linear([0.3, 0.5, 0.7], [1 / 3] * 3)
     many = dataclasses.replace(data, x_train=x, x_test=x, y_test=np.resize(data.y_test, 2048))

@@ -32,9 +32,10 @@ def run(tmp_path):
 
 
 def fake(few: bool = False):
-    def scores(model, data, inception, data_dir, n, seed, progress, rows):
+    def scores(model, data, inception, data_dir, n, seed, progress, rows, along):
         protocol = {"samples": n, "few": few, "rows": rows}
-        return {name: dict(values) for name, values in FOUND.items()} | {"protocol": protocol}
+        at = {"interpolation_fid_at": {"t": list(along)} | dict.fromkeys(("test", "train"), [3.5] * len(along))}
+        return {name: dict(values) for name, values in (FOUND | (at if along else {})).items()} | {"protocol": protocol}
 
     return scores
 
@@ -87,6 +88,15 @@ def test_editing_scores_come_with_a_plot(run):
     assert (run.path / "editing.png").read_bytes().startswith(b"\x89PNG")
     assert "taken for the target by a judge" in report.as_text(found)
     assert plots.editing(found["editing"]).width > 500
+
+
+def test_with_both_options_interpolations_are_followed_along_t(run, monkeypatch):
+    monkeypatch.setattr(fid, "scores", fake())
+    found = measured(run, samples=10_000, with_editing=True)
+    assert found["interpolation_fid_at"]["t"] == [0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    assert (run.path / "interpolation.png").read_bytes().startswith(b"\x89PNG")
+    assert "FID of interpolations, against test: 3.50 at t = 0, 3.50 at t = 0.1, " in report.as_text(found)
+    assert "interpolation_fid_at" in measured(run)
 
 
 def test_the_judge_sees_labels_that_the_model_did_not(run):

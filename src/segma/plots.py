@@ -178,16 +178,24 @@ def _points(log: Sequence[dict], name: str) -> np.ndarray:
 
 
 def editing(found: dict) -> Image.Image:
-    """Intensity against alpha, as metrics.editing gives it: how far samples are from the data, and whether a judge
-    still sees their class."""
+    """What metrics.editing gives: the target along a transfer, as a judge and as the posterior see it; and against
+    alpha, how far samples are from the data and whether the judge still sees their class."""
     rows, limit = found["intensity"]["rows"], found["intensity"]["limit"]
-    alphas = [row["alpha"] for row in rows]
-    figure = _figure(8, 3)
-    panels = figure.subplots(1, 2)
+    alphas, along = [row["alpha"] for row in rows], found["transfer"]["along"]
+    figure = _figure(11.5, 3)
+    first, *panels = figure.subplots(1, 3)
+    for name, label, colour in (("judged", "a judge", "#1f6feb"), ("posterior", "the posterior", "#d9822b")):
+        first.plot(along["t"], along[name], marker="o", color=colour, label=label)
+    first.set(xlabel="t", title="transfer: share taken for the target by", ylim=(0, 1.04))
+    first.legend(frameon=False)
+    first.spines[["top", "right"]].set_visible(False)
     for plot, name, title in zip(
         panels,
         ("distance", "still_its_class"),
-        ("distance to the nearest real sample,\nover that at alpha = 0", "share that a judge gives its class"),
+        (
+            "intensity: distance to the nearest\nreal sample, over that at alpha = 0",
+            "intensity: share that\na judge gives its class",
+        ),
         strict=True,
     ):
         plot.plot(alphas, [row[name] for row in rows], marker="o", color="#1f6feb")
@@ -196,4 +204,17 @@ def editing(found: dict) -> Image.Image:
         plot.set_ylim(0, 1.08 * max(0.1, *(row[name] for row in rows)))
         plot.spines[["top", "right"]].set_visible(False)
     panels[0].annotate("beyond this, away from the data", (limit, 0), (5, 6), textcoords="offset points", color="#666")
+    return _image(figure)
+
+
+def interpolation(found: dict) -> Image.Image:
+    """The FID of interpolations against t, as metrics.fid gives it under `interpolation_fid_at`."""
+    figure = _figure(4.4, 3)
+    plot = figure.add_subplot()
+    for split, colour in (("test", "#1f6feb"), ("train", "#d9822b")):
+        plot.plot(found["t"], found[split], marker="o", color=colour, label=f"against {split}")
+    plot.set(xlabel="t (1 - t is the same: pairs have no order)", title="FID between two test images")
+    plot.set_ylim(0, 1.1 * max(*found["test"], *found["train"], 1e-9))
+    plot.legend(frameon=False)
+    plot.spines[["top", "right"]].set_visible(False)
     return _image(figure)

@@ -11,7 +11,7 @@ from segma.model import Model
 
 SAMPLES = 10_000  # of the FID protocol; fewer are measured against as few real images, and marked
 FIDS = {"fid": "FID", "interpolation_fid": "interpolation FID", "reconstruction_fid": "reconstruction FID"}
-SCORED = (*FIDS, "kid", "per_class_fid", "editing")  # what only an option measures
+SCORED = (*FIDS, "kid", "per_class_fid", "interpolation_fid_at", "editing")  # what only an option measures
 
 
 def measure(
@@ -23,7 +23,8 @@ def measure(
     with_editing: bool = False,
     progress: Callable | None = None,
 ) -> dict:
-    """The numbers of a run, each with its protocol; FID where `samples` says how many images to generate for it.
+    """The numbers of a run, each with its protocol; FID where `samples` says how many images to generate for it, and
+    with editing scores also along interpolations.
 
     What an earlier call measured of the same weights is kept.
     """
@@ -32,7 +33,11 @@ def measure(
     if samples is not None:
         place = data.data_dir(data_dir or run.data["where"])
         rows = samples if samples < SAMPLES else None
-        results |= _each_with_protocol(fid.scores(model, few, inception, place, samples, 0, progress, rows))
+        along = fid.ALONG if with_editing else ()
+        results |= _each_with_protocol(fid.scores(model, few, inception, place, samples, 0, progress, rows, along))
+        if with_editing:
+            picture = plots.interpolation(results["interpolation_fid_at"])
+            runs.write(run.path / "interpolation.png", draw.png(picture))
     if with_editing:
         results["editing"] = editing.scores(model, launch.with_all_labels(run, data_dir, progress))
         runs.write(run.path / "editing.png", draw.png(plots.editing(results["editing"])))
@@ -93,6 +98,10 @@ def _scores(results: dict) -> list[str]:
         if name in results:
             found = results[name]
             lines.append(f"{title}: {found['test']:.2f} against test, {found['train']:.2f} against train{_few(found)}")
+    if "interpolation_fid_at" in results:
+        found = results["interpolation_fid_at"]
+        shown = (f"{value:.2f} at t = {t:g}" for t, value in zip(found["t"], found["test"], strict=True))
+        lines.append(f"FID of interpolations, against test: {', '.join(shown)}{_few(found)}")
     if "kid" in results:
         found = results["kid"]
         shown = (f"{found[s]['mean']:.4f} +- {found[s]['standard_error']:.4f} against {s}" for s in ("test", "train"))

@@ -66,39 +66,42 @@ def judge_error(judge: Judge, model: Model, x: np.ndarray, y: np.ndarray, size: 
 
 
 @torch.no_grad()
-def transfer_scores(model: Model, judge: Judge, z: Float[Tensor, "n d"]) -> dict[str, float]:
+def transfer_scores(model: Model, judge: Judge, z: Float[Tensor, "n d"]) -> dict:
     """Over all samples and all other classes, what a transfer from the class of the posterior to another one does.
 
     reached: the share that the judge assigns to the target at t = 1. steady: the share along which the posterior of the
     target never falls as t goes from 0 to 1. style_kept, image_kept: 1 - |there and back - before|^2 / |spread|^2, for
     codes relative to their mean and for decoded images relative to the mean image of the class; 1 is all of it, 0 none.
+    along: at each t, the share that the judge assigns to the target, and the mean of the target's posterior.
     """
     mixture = model.mixture
     source, k = mixture.posterior(z).argmax(dim=1), mixture.k
     style, image = z - mixture.means[source], model.decode(z)
     centre = torch.stack([_mean(image[source == c], image[0]) for c in range(k)])[source]
-    reached, steady, style_lost, image_lost = [], [], [], []
+    steady, style_lost, image_lost = [], [], []
+    path = torch.linspace(0, 1, STEPS, dtype=z.dtype).tolist()
+    judged, posterior = ([[] for _ in path] for _ in range(2))
     for shift in range(1, k):
         target = (source + shift) % k
-        moved = latent.transfer(z, source, target, mixture, 1.0)
-        there = model.decode(moved)
-        reached.append(judge(there).argmax(dim=1) == target)
-        path = torch.linspace(0, 1, STEPS, dtype=z.dtype, device=z.device)
-        odds = [
-            mixture.posterior(latent.transfer(z, source, target, mixture, float(t))).gather(1, target[:, None])
-            for t in path
-        ]
-        steady.append((torch.cat(odds, dim=1).diff(dim=1) >= -1e-6).all(dim=1))
+        there = image
+        for i, t in enumerate(path):
+            moved = latent.transfer(z, source, target, mixture, t)
+            there = model.decode(moved)
+            judged[i].append(judge(there).argmax(dim=1) == target)
+            posterior[i].append(mixture.posterior(moved).gather(1, target[:, None])[:, 0])
+        odds = torch.stack([column[-1] for column in posterior], dim=1)
+        steady.append((odds.diff(dim=1) >= -1e-6).all(dim=1))
         back = latent.transfer(model.encode(there), target, source, mixture, 1.0)
         style_lost.append((back - z).square().sum(dim=1))
         image_lost.append((model.decode(back) - image).flatten(1).square().sum(dim=1))
     spread = style.square().sum(dim=1).mean()
     image_spread = (image - centre).flatten(1).square().sum(dim=1).mean()
     return {
-        "reached": _share(reached),
+        "reached": _share(judged[-1]),
         "steady": _share(steady),
         "style_kept": 1 - float(torch.cat(style_lost).mean() / spread),
         "image_kept": 1 - float(torch.cat(image_lost).mean() / image_spread),
+        "along": {"t": path, "judged": [*map(_share, judged)], "posterior": [*map(_share, posterior)]},
     }
 
 

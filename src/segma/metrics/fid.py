@@ -4,7 +4,7 @@ FID: |m1 - m2|^2 + tr(S1 + S2 - 2 (S1 S2)^(1/2)) of the features' means and cova
 KID: the squared maximum mean discrepancy of the features under (x.y/d + 1)^3 (Binkowski et al., 2018).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from segma.metrics.features import (
     cached,
     features,
     interpolated,
+    interpolated_at,
     reconstructed,
     sampled,
     some_rows,
@@ -28,6 +29,7 @@ from segma.metrics.features import (
 )
 from segma.model import Model
 
+ALONG = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)  # points of an interpolation; the pairs have no order, so t is as 1 - t
 KEPT = 10_000  # rows of a split whose features are kept beside the statistics of all of them
 LEAST = 4  # samples: KID takes subsets of two from a half of them
 
@@ -120,10 +122,12 @@ def scores(
     seed: int = 0,
     progress: Progress | None = None,
     rows: int | None = None,
+    along: Sequence[float] = (),
 ) -> dict:
     """FID, KID, interpolation and reconstruction FID of a model against both splits, each with how it was made.
 
     `rows` limits the real images of a split, where there is no GPU: a number of another protocol, and it says so.
+    `along` are values of t at which interpolations are measured too, all at the same t.
     """
     check(data, n, rows)
     path = inception.find(inception_path, data_dir)
@@ -133,7 +137,7 @@ def scores(
     def extract(images: np.ndarray, text: str) -> np.ndarray:
         return features(net, images, progress, text=text)
 
-    found = measured(model, data, extract, data_dir / "statistics", {"weights": digest}, n, seed, rows)
+    found = measured(model, data, extract, data_dir / "statistics", {"weights": digest}, n, seed, rows, along)
     found["protocol"] = {
         "network": f"Inception of 2015-12-05 (TensorFlow), {WIDTH} pool features",
         "weights": weights,
@@ -164,7 +168,15 @@ def check(data: Data, n: int, rows: int | None) -> None:
 
 
 def measured(
-    model: Model, data: Data, extract: Extract, folder: Path, key: dict, n: int, seed: int, rows: int | None = None
+    model: Model,
+    data: Data,
+    extract: Extract,
+    folder: Path,
+    key: dict,
+    n: int,
+    seed: int,
+    rows: int | None = None,
+    along: Sequence[float] = (),
 ) -> dict:
     """The scores of a model by features of any kind."""
     images, labels = sampled(model, n, seed)
@@ -174,9 +186,14 @@ def measured(
         "interpolation_fid": interpolated(model, data.x_test, n, seed),
         "reconstruction_fid": reconstructed(model, data.x_test[again]),
     }
+    at = {f"interpolation at t = {t:g}": t for t in along}
+    made |= {name: interpolated_at(model, data.x_test, t, n, seed) for name, t in at.items()}
     if model.mixture.k != len(data.classes):  # a component is no class
         labels = np.full(n, -1)
     found = compared(made, labels, data, extract, folder, key, seed, rows)
+    if at:
+        each = [found.pop(name) for name in at]
+        found["interpolation_fid_at"] = {"t": list(along)} | {s: [one[s] for one in each] for s in ("test", "train")}
     found["protocol"] |= {
         "samples": n,
         "seed": seed,
