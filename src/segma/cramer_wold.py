@@ -149,8 +149,7 @@ class _Energy(torch.autograd.Function):
     generate_vmap_rule = True  # a sweep stacks models with torch.vmap
 
     @staticmethod
-    def forward(*inputs: Any) -> tuple[Tensor, ...]:
-        w, a, s, gamma, form = inputs
+    def forward(w: Tensor, a: Tensor, s: Tensor, gamma: float | Tensor, form: str) -> tuple[Tensor, ...]:
         a, h = a - a.mean(dim=0), s + gamma  # centred: far from 0, |a|^2 + |b|^2 - 2ab loses digits
         norms, sides = a.square().sum(dim=1), torch.cat([a, torch.ones_like(a[:, :1])], dim=1)
         size, parts = max(1, BLOCK[a.device.type] // len(a)), []

@@ -11,6 +11,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -53,14 +54,14 @@ def fast_step(
     update = compiled(adam)
     weights = vectors.weights.new_tensor(scales.weights).unbind()
     read = vectors.weights if vectors.low is None else vectors.low
-    low: dict[Tensor, Tensor] = dict(zip(group["params"], views(read[0], group["params"]), strict=True))
-    low |= {p: p.detach() for p in list(state.model.encoder.children())[-1].parameters()}  # the codes stay float32
-    own = {p for layer in state.model.modules() if isinstance(layer, nn.Linear) for p in layer.parameters()}
-    others = [p for p in group["params"] if p not in own]
+    low = dict(zip(group["params"], views(read[0], group["params"]), strict=True))
+    low |= {p: p.detach() for p in codes_bias(state.model)}
+    places = {p: p.grad for p in group["params"]}
+    others = [p for p in group["params"] if p not in dense_parameters(state.model)]
 
     def step() -> Float[Tensor, " names"]:
         inputs, y = batch()
-        with _dense_layers_aside(state.model, low, beside):
+        with dense_layers_aside(state.model, low, places, beside, compiled):
             terms = batch_terms(state.model, inputs, y, u, scales, config, parts)
         felt = [(term, weight) for term, weight in zip(terms, weights, strict=True) if term.requires_grad]
         # One call for all terms: nothing has to wait for their sum.
@@ -76,6 +77,15 @@ def fast_step(
         return names
 
     return step, vectors
+
+
+def dense_parameters(model: Model) -> set[Tensor]:
+    return {p for layer in model.modules() if isinstance(layer, nn.Linear) for p in layer.parameters()}
+
+
+def codes_bias(model: Model) -> list[Tensor]:
+    """Kept in float32, so that the codes come out so."""
+    return [layer.bias for layer in list(model.encoder.children())[-1:] if isinstance(layer, nn.Linear)]
 
 
 class Beside:
@@ -109,16 +119,35 @@ class Beside:
         self.held.clear()
 
 
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """A dense layer of one model, or of a stack (then all have a dimension more): what it reads, and where the
+    gradients go. A bias of higher precision than the weights makes an output of that precision."""
+
+    weight: Tensor
+    bias: Tensor
+    weight_place: Tensor
+    bias_place: Tensor
+    relu: bool
+    beside: Beside
+    finish: Callable[[Tensor, Tensor, bool], Tensor]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return _Dense.apply(x.to(self.weight.dtype), self.beside.anchor, self)
+
+
 @contextmanager
-def _dense_layers_aside(model: Model, low: dict[Tensor, Tensor], beside: Beside) -> Generator[None]:
-    """Within, the model's dense layers read the weights of `low`, leave their gradients to `beside`, and take a ReLU
-    that follows along."""
+def dense_layers_aside(
+    model: Model, low: dict[Tensor, Tensor], places: dict[Tensor, Tensor], beside: Beside, compiled: Callable
+) -> Generator[None]:
+    """Within, the model's dense layers read the weights of `low`, leave their gradients in `places` to `beside`, and
+    take a ReLU that follows along."""
     changed: list[nn.Module] = []
     order = [*model.encoder.children(), nn.Identity(), *model.decoder.children(), nn.Identity()]
     for layer, after in pairwise(order):
         if isinstance(layer, nn.Linear):
-            relu = isinstance(after, nn.ReLU)
-            forward = partial(_dense, layer, low[layer.weight], low[layer.bias], relu, beside)
+            relu, (w, b) = isinstance(after, nn.ReLU), (layer.weight, layer.bias)
+            forward = Dense(low[w], low[b], places[w], places[b], relu, beside, compiled(finish))
             layer.__dict__["forward"] = forward  # on the instance, over the class's
             changed.append(layer)
             if relu:
@@ -135,40 +164,49 @@ def _as_it_is(x: Tensor) -> Tensor:
     return x
 
 
-def _dense(layer: nn.Linear, weight: Tensor, bias: Tensor, relu: bool, beside: Beside, x: Tensor) -> Tensor:
-    return _Dense.apply(x.to(weight.dtype), beside.anchor, layer, weight, bias, relu, beside)
+def finish(out: Tensor, bias: Tensor, relu: bool) -> Tensor:
+    out = out + bias.unsqueeze(-2)
+    return out.relu() if relu else out
 
 
-def _product(a: Tensor, b: Tensor, out: Tensor) -> None:
-    if a.dtype == out.dtype:
-        torch.mm(a, b, out=out)
-    elif a.is_cuda:
-        torch.mm(a, b, out_dtype=out.dtype, out=out)
-    else:
-        out.copy_(a @ b)
+def _product(a: Tensor, b: Tensor, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
+    """Of matrices or stacks of them, with all the digits that `dtype` has."""
+    product = torch.mm if a.ndim == 2 else torch.bmm
+    if a.is_cuda and a.dtype != dtype:
+        return product(a, b, out_dtype=dtype) if out is None else product(a, b, out_dtype=dtype, out=out)
+    return product(a.to(dtype), b.to(dtype), out=out)
 
 
 class _Dense(torch.autograd.Function):
     """x W^T + b, and a ReLU where one follows; the gradients of W and b go to their places, on streams of their own."""
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        x, _, ctx.layer, ctx.weight, bias, ctx.relu, ctx.beside = inputs
+    def forward(x: Tensor, _: Tensor, layer: Dense) -> Tensor:
+        weight, bias, relu = layer.weight, layer.bias, layer.relu
         with torch.autocast(x.device.type, enabled=False):  # the weights have the precision that is wanted
-            out = (torch._addmm_activation if ctx.relu else torch.addmm)(bias, x, ctx.weight.T)
-        ctx.save_for_backward(x, out)
-        return out
+            if x.ndim == 2 and weight.dtype == bias.dtype:
+                return (torch._addmm_activation if relu else torch.addmm)(bias, x, weight.T)
+            return layer.finish(_product(x, weight.mT, bias.dtype), bias, relu)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        x, _, ctx.layer = inputs
+        ctx.save_for_backward(x, output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        (grad,), (x, out) = grads, ctx.saved_tensors
-        grad = torch.ops.aten.threshold_backward(grad, out, 0) if ctx.relu else grad
-        place = ctx.layer.weight.grad
-        with ctx.beside(grad, x):
-            _product(grad.T, x, place)
-        with ctx.beside(grad):
-            torch.sum(grad, dim=0, dtype=place.dtype, out=ctx.layer.bias.grad)
-        return grad @ ctx.weight if ctx.needs_input_grad[0] else None, *(None,) * 6
+        (grad,), (x, out), layer = grads, ctx.saved_tensors, ctx.layer
+        grad = torch.ops.aten.threshold_backward(grad, out, 0) if layer.relu else grad
+        low = grad.to(x.dtype)
+        with layer.beside(low, x):
+            _product(low.mT, x, layer.weight_place.dtype, layer.weight_place)
+        with layer.beside(grad):
+            torch.sum(grad, dim=-2, dtype=layer.bias_place.dtype, out=layer.bias_place)
+        return _product(low, layer.weight, x.dtype) if ctx.needs_input_grad[0] else None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *inputs: Any) -> tuple[Tensor, int]:
+        return _Dense.apply(inputs[0].movedim(in_dims[0], 0), *inputs[1:]), 0
 
 
 def compiler(steps: int) -> Callable:

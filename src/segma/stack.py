@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
@@ -112,32 +113,39 @@ def _together(
     generators: list[torch.Generator],
 ) -> Callable[[], Tensor]:
     """One step of all models, as fast.fast_step is of one; returns what step.NAMES lists, a row per model."""
-    vectors, model = lay_out(states), states[0].model.train()
-    terms_of, group = BatchTerms(model), states[0].optimizer.param_groups[0]
-    names = [f"model.{name}" for name, p in model.named_parameters() if p.requires_grad]
-    leaves = [view.requires_grad_() for view in stacked(vectors.weights, group["params"])]
-    places = list(stacked(vectors.gradients, group["params"]))
+    model, group = states[0].model.train(), states[0].optimizer.param_groups[0]
+    vectors, trained = lay_out(states, model.precision), group["params"]
+    compiled, beside = fast.compiler(last if speeds.is_cuda else 0), fast.Beside(speeds.is_cuda)
+    update, terms_of = compiled(adam), BatchTerms(model)
+    parts = Parts(*(_of_all(part, compiled) for part in Parts()[:3]), beside)
+    weight = dict(zip(trained, stacked(vectors.weights, trained), strict=True))
+    place = dict(zip(trained, stacked(vectors.gradients, trained), strict=True))
+    low = weight if vectors.low is None else dict(zip(trained, stacked(vectors.low, trained), strict=True))
+    low = low | {p: weight[p] for p in fast.codes_bias(model)}
+    others = [p for p in trained if p not in fast.dense_parameters(model)]
+    leaves, places = [weight[p].requires_grad_() for p in others], [place[p] for p in others]
+    names = {p: f"model.{name}" for name, p in model.named_parameters()}
     fixed = {
         f"model.{name}": torch.stack([dict(state.model.named_parameters())[name].detach() for state in states])
         for name, p in model.named_parameters()
         if not p.requires_grad
     }
     buffers = {f"model.{name}": value for name, value in _stack_buffers(states).items()}
+    seeds = [torch.as_tensor(scale).to(speeds).expand(len(states)) for scale in weights.weights]
 
-    def one(trained: list[Tensor], others: dict[str, Tensor], inputs: Tensor, y: Tensor, scale: Scales) -> tuple:
-        tensors = dict(zip(names, trained, strict=True)) | others
+    def one(own: list[Tensor], shared: dict[str, Tensor], inputs: Tensor, y: Tensor, scale: Scales) -> tuple:
+        tensors = {names[p]: value for p, value in zip(others, own, strict=True)} | shared
         return tuple(functional_call(terms_of, tensors, (inputs, y, u, scale, config, parts)))
-
-    update, beside = fast.compiler(last if speeds.is_cuda else 0)(adam), fast.Beside(speeds.is_cuda)
-    parts = Parts(aside=beside)
-    seeds = [torch.as_tensor(weight).to(speeds).expand(len(states)) for weight in weights.weights]
 
     def step() -> Tensor:
         inputs, y = batch()
-        terms = Terms(*torch.vmap(one)(leaves, fixed | buffers, inputs, y, weights))
-        felt = [(term, weight) for term, weight in zip(terms, seeds, strict=True) if term.requires_grad]
-        found = torch.autograd.grad([term for term, _ in felt], leaves, [weight for _, weight in felt])
-        torch._foreach_copy_(places, found)
+        with fast.dense_layers_aside(model, low, place, beside, compiled):
+            terms = Terms(*torch.vmap(one)(leaves, fixed | buffers, inputs, y, weights))
+        felt = [(term, seed) for term, seed in zip(terms, seeds, strict=True) if term.requires_grad]
+        found = torch.autograd.grad(
+            [term for term, _ in felt], [beside.anchor, *leaves], [seed for _, seed in felt], allow_unused=True
+        )
+        torch._foreach_copy_(places, list(found[1:]))
         beside.join()
         out = update(vectors, terms, weights, speeds, *group["betas"], group["eps"], config)
         for state in states:
@@ -149,6 +157,27 @@ def _together(
         return step
     with fast.products(config):
         return fast.recorded(step, list(states), vectors, generators if config.views != "none" else [])
+
+
+def _of_all(part: Callable, compiled: Callable) -> Callable:
+    """A part of batch_terms, called under vmap, that leaves it: compiled for the tensors of all models at once."""
+    ways: dict[str, Callable] = {}
+
+    class Together(torch.autograd.Function):
+        @staticmethod
+        def forward(*inputs: Any) -> Any:
+            return part(*inputs)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None: ...
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, *inputs: Any) -> tuple[Any, Any]:
+            way = ways.setdefault(str(in_dims), compiled(torch.vmap(part, in_dims)))
+            out = way(*inputs)
+            return out, (0,) * len(out) if isinstance(out, tuple) else 0
+
+    return Together.apply
 
 
 def _stack_buffers(states: Sequence[State]) -> dict[str, Tensor]:

@@ -48,8 +48,10 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
     here = isinstance(x, Tensor)
     raw = x if here else torch.from_numpy(np.zeros((len(rows), *x.shape[1:]), x.dtype)).to(device)
 
+    prepare = fast.compiler(last if device.type == "cuda" else 0)(_prepared)
+
     def batch() -> tuple[Tensor, Tensor]:
-        prepared = state.model.prepare(raw[rows] if here else raw)
+        prepared = prepare(state.model, raw, rows if here else None)
         return encoder_inputs(prepared[None], part, config, [generator])[0], y[rows[part:]]
 
     state.model.train()
@@ -79,6 +81,10 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
             _check(pending)
             pending.clear()
         yield done
+
+
+def _prepared(model: Model, raw: Tensor, rows: Tensor | None) -> Tensor:
+    return model.prepare(raw if rows is None else raw[rows])
 
 
 def row_numbers(y: np.ndarray, config: Config, start: int = 0) -> Iterator[np.ndarray]:
