@@ -45,6 +45,10 @@ KINDS = {  # of kernels, by what their names contain; the first that fits
     "normalisation": ("norm", "bn_"),
     "copies": ("memcpy", "memset", "transpose", "cat"),
 }
+WHY = """What stands between these steps and their floors. MNIST: small kernels, each waiting for another.
+SVHN, `paper`: products of width 786, whose rows do not start at multiples of 16 bytes as the fast kernels want. CelebA,
+`paper`: convolutions of 3 to 64 channels, too few to fill a tensor core. The `best` recipes of both: batch norm and
+what is done to one number at a time (ReLU, views, casts) take as long as the convolutions, bound by memory."""
 FLOATS_MOVED = 3 + 7  # per weight: by the two passes and by Adam
 
 
@@ -205,7 +209,7 @@ def where_time_goes(recipes: dict) -> str:
         cells = [r["ours"], *r["kernels"]["kinds"].values(), r["kernels"]["launched"]]
         rows.append([name, *(f"{value:,.0f}" for value in cells)])
     about = "Microseconds of a step by kind of kernel; what runs beside something else counts in full."
-    return f"{about}\n\n{table(['recipe, products in', 'step', *kinds, 'kernels launched'], rows)}"
+    return f"{about}\n\n{table(['recipe, products in', 'step', *kinds, 'kernels launched'], rows)}\n\n{WHY}"
 
 
 if __name__ == "__main__":

@@ -58,6 +58,16 @@ def test_rows_are_named_on_the_left():
         assert not is_blank(named, (0, top, margin, top + 48))
 
 
+def test_a_sheet_of_what_was_made_alone_has_its_names_and_heads():
+    made, heads = tiles(2, 3), ["t = 0", "0.5", "1"]
+    alone, beside = draw.sheet([], made, heads), draw.sheet([tiles(2, 1)[:, 0]], made, ["given", *heads])
+    first = beside.width - alone.width
+    assert np.array_equal(np.asarray(alone)[draw.HEAD :], np.asarray(beside)[draw.HEAD :, first:])
+    assert (np.asarray(alone) != draw.MARK).any(axis=2).all()  # nothing is framed
+    named = draw.sheet([], made, heads, ["a name", "b"])
+    assert not is_blank(named, (0, draw.HEAD, named.width - alone.width, named.height))
+
+
 @pytest.mark.parametrize("ends", [1, 2])
 def test_a_sheet_frames_what_was_given_and_heads_its_columns(ends):
     made = tiles(3, 5)

@@ -111,6 +111,10 @@ def test_transfer_of_several_samples_is_a_sheet(call, run, digits, tmp_path):
     close(columns(tmp_path / "t.png", 1, 3, from_right=5 * 50 + 8)[:, 0], x[:3, :, :, 0])
     guesses = model.predict(x[:3])
     assert [line.split("taken for ")[1].split(" (")[0] for line in err.splitlines()[:3]] == [f"'{c}'" for c in guesses]
+    assert call(*words[:-1], tmp_path / "n.png", "--no-given")[0] == 0
+    close(columns(tmp_path / "n.png", 5, 3), expected)
+    with Image.open(tmp_path / "n.png") as alone, Image.open(tmp_path / "t.png") as beside:
+        assert alone.width == beside.width - 58
     words = ("transfer", run, "test:0", "--to", 5, "--source", 8, "--steps", 3, "--out", tmp_path / "s.png")
     assert call(*words)[0] == 0
     expected = [model.transfer(x[:1], to=5, t=t, source=8)[0, ..., 0] for t in (0, 0.5, 1)]

@@ -45,6 +45,7 @@ Images = Annotated[
     typer.Argument(metavar="IMAGE...", help="Image files, or test:12 for a row of the test split; for tables a .csv."),
 ]
 SourceClass = Annotated[str | None, typer.Option(metavar="CLASS", help="The class they are of; else as classified.")]
+Shown = Annotated[bool, typer.Option("--given/--no-given", help="Whether a .png shows the samples as given, too.")]
 Steps = Annotated[str, typer.Option(metavar="N", help="How many on the way, the ends included.")]
 
 
@@ -202,13 +203,14 @@ def interpolate(
     out: Out,
     steps: Steps = "11",
     path: Annotated[str, typer.Option(help="linear, or density: around the empty space between classes.")] = "linear",
+    shown: Shown = True,
     data_dir: DataDir = None,
 ) -> None:
     """What lies between two samples, as a strip or an animation."""
     from segma import edit, runs
     from segma.config import whole
 
-    source = edit.Source(runs.read(run), data_dir, _bar)
+    source = edit.Source(runs.read(run), data_dir, _bar, shown)
     _wrote(out, edit.interpolate(source, a, b, whole("--steps", steps, 2), path, out))
 
 
@@ -220,13 +222,14 @@ def transfer(
     out: Out,
     source: SourceClass = None,
     steps: Steps = "11",
+    shown: Shown = True,
     data_dir: DataDir = None,
 ) -> None:
     """Samples on their way to another class, in their own style."""
     from segma import edit, runs
     from segma.config import whole
 
-    given = edit.Source(runs.read(run), data_dir, _bar)
+    given = edit.Source(runs.read(run), data_dir, _bar, shown)
     _wrote(out, edit.transfer(given, images, to, source, whole("--steps", steps, 2), out))
 
 
@@ -241,13 +244,14 @@ def intensify(
     alpha: Annotated[str, typer.Option(metavar="A", help="How far; below 0 weakens.")] = "0.5",
     source: SourceClass = None,
     steps: Steps = "11",
+    shown: Shown = True,
     data_dir: DataDir = None,
 ) -> None:
     """Samples with more, or less, of what marks their class."""
     from segma import edit, runs
     from segma.config import whole
 
-    given = edit.Source(runs.read(run), data_dir, _bar)
+    given = edit.Source(runs.read(run), data_dir, _bar, shown)
     far, n = edit.number("--alpha", alpha), whole("--steps", steps, 2)
     _wrote(out, edit.intensify(given, images, away_from or [], source, far, n, out))
 

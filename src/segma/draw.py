@@ -56,19 +56,20 @@ def sheet(
 ) -> Image.Image:
     """A row per sample: what was given, framed, and what the model made of it (rows, columns, h, w, c), all uint8.
 
-    `given` are one or two columns (rows, h, w, c): the samples of an edit, or the two ends of an interpolation, which
+    `given` are columns (rows, h, w, c), none to two: the samples of an edit, or the two ends of an interpolation, which
     stand before and after what was made. `heads` stand above the columns, one for each of either kind.
     """
-    first, *last = given
-    blocks = [grid(first[:, None], names, side, MARK), grid(made, side=side)]
-    blocks += [grid(column[:, None], side=side, paper=MARK) for column in last]
+    columns = [(column[:, None], MARK) for column in given]
+    columns.insert(len(columns[:1]), (made, PAPER))
+    blocks = [grid(images, () if i else names, side, paper) for i, (images, paper) in enumerate(columns)]
     width = sum(block.width for block in blocks) + APART * (len(blocks) - 1)
     out = Image.new("RGB", (width, HEAD + blocks[0].height), PAPER)
     right, middles, pitch = -APART, [], made.shape[3] * enlarged(*made.shape[2:4], side) + GAP
-    for block, columns in zip(blocks, (1, made.shape[1], 1), strict=False):
+    for block, (images, _) in zip(blocks, columns, strict=True):
         out.paste(block, (right + APART, HEAD))
         right += APART + block.width
-        middles += [right - GAP / 2 - (columns - j - 0.5) * pitch for j in range(columns)]
+        n = images.shape[1]
+        middles += [right - GAP / 2 - (n - j - 0.5) * pitch for j in range(n)]
     return _head(out, heads, middles, pitch)
 
 

@@ -27,11 +27,14 @@ class Samples(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where samples come from: the run that says in what form, and how to read its data for those named test:12."""
+    """Where samples come from: the run that says in what form, and how to read its data for those named test:12.
+
+    What may not be passed on (a data set's own pictures) is not shown beside what was made of it."""
 
     run: runs.Run
     data_dir: Path | None = None
     progress: Callable | None = None
+    shown: bool = True
 
 
 def interpolate(source: Source, a: str, b: str, steps: int, path: str, out: Path) -> list[str]:
@@ -44,7 +47,8 @@ def interpolate(source: Source, a: str, b: str, steps: int, path: str, out: Path
     with torch.no_grad():
         codes = latent.interpolate(z[:1], z[1:], steps, model.mixture, path)
     t = np.linspace(0, 1, steps)
-    write(out, model, [f"{a} to {b}"], [samples.x[:1], samples.x[1:]], codes, "t", t)
+    given = [samples.x[:1], samples.x[1:]] if source.shown else []
+    write(out, model, [f"{a} to {b}"], given, codes, "t", t)
     return notes
 
 
@@ -99,7 +103,7 @@ def _edit(
         goals = torch.tensor(places, dtype=own.dtype)
         codes = torch.stack([move(z, own, goals, target, float(value)) for value in values], dim=1)
     labels = [axis.values[i] for i in own.tolist()]
-    write(out, model, samples.names, [samples.x], codes, symbol, values, labels)
+    write(out, model, samples.names, [samples.x] if source.shown else [], codes, symbol, values, labels)
     for i in (codes[:, 0] == codes[:, -1]).all(dim=1).nonzero().flatten().tolist():
         notes.append(f"{samples.names[i]}: counts as {labels[i]!r}, which this edit leaves as it is")
     return notes
@@ -212,5 +216,5 @@ def write(
     if out.suffix.lower() == ".gif":
         runs.write(out, draw.gif(draw.frames(made, [f"{symbol} = {value}" for value in values]), 150))
         return
-    heads = ["given", f"{symbol} = {values[0]}", *values[1:], *["given"] * (len(given) - 1)]
+    heads = [*["given"] * len(given[:1]), f"{symbol} = {values[0]}", *values[1:], *["given"] * len(given[1:])]
     runs.write(out, draw.png(draw.sheet([draw.to_uint8(x) for x in given], made, heads, labels)))

@@ -213,7 +213,7 @@ def interpolation(found: dict) -> Image.Image:
     plot = figure.add_subplot()
     for split, colour in (("test", "#1f6feb"), ("train", "#d9822b")):
         plot.plot(found["t"], found[split], marker="o", color=colour, label=f"against {split}")
-    plot.set(xlabel="t (1 - t is the same: pairs have no order)", title="FID between two test images")
+    plot.set(xlabel="t (1 - t is the same: pairs have no order)", title="FID of what lies between two test images")
     plot.set_ylim(0, 1.1 * max(*found["test"], *found["train"], 1e-9))
     plot.legend(frameon=False)
     plot.spines[["top", "right"]].set_visible(False)

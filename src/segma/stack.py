@@ -1,8 +1,8 @@
 """A stack of models trained as one: batched matrix products, one step for all, each as if it were alone."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from segma.objective import Terms
 from segma.record import Job
 from segma.state import State
 from segma.step import Parts, Scales, blend, encoder_inputs, rate, rows_per_step, scales, steps_in_all
-from segma.train import CHECK_EVERY, BatchTerms, Step, row_numbers
+from segma.train import CHECK_EVERY, BatchTerms, Step, one_by_one, row_numbers
 from segma.vectors import adam, lay_out, stacked
 
 
@@ -79,13 +79,14 @@ def _schedule(
     numbers: Sequence[Iterator[np.ndarray]], configs: Sequence[Config], start: int, last: int, like: Tensor
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Row numbers and rates of each step and model, on the device; those of many steps go there at once."""
-    while True:
+
+    def block(start: int) -> Iterable[tuple[Tensor, Tensor]]:
         rows = np.stack([np.stack(list(islice(each, CHECK_EVERY))) for each in numbers], axis=1)
         rates = [[[rate(step, last, config)] for config in configs] for step in range(start, start + CHECK_EVERY)]
-        yield from zip(
-            torch.from_numpy(rows).to(like.device), torch.tensor(rates, dtype=torch.float64).to(like), strict=True
-        )
-        start += CHECK_EVERY
+        speeds = torch.tensor(rates, dtype=torch.float64).to(like)
+        return zip(torch.from_numpy(rows).to(like.device), speeds, strict=True)
+
+    return one_by_one(map(block, count(start, CHECK_EVERY)))
 
 
 def _shared_rows(few: Sequence[Data], device: str) -> tuple[Tensor, Tensor | None]:

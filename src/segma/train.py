@@ -1,9 +1,9 @@
 """The training loop: a generator that yields every step, so that logging, saving and stopping stay with the caller."""
 
 import math
-from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, islice
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from segma.objective import Terms
 from segma.state import State
 from segma.step import NAMES, Scales, batch_terms, encoder_inputs, rate, rows_per_step, scales, steps_in_all, update
 
+T = TypeVar("T")
 CHECK_EVERY = 100  # steps on a GPU between two looks for NaN: each look waits for the GPU
 
 
@@ -111,14 +112,25 @@ def _feed(
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Row numbers on the device, many steps' at a time; with the rows themselves where x is not there."""
     if isinstance(x, Tensor):
-        while True:
-            for some in torch.from_numpy(np.stack(list(islice(numbers, CHECK_EVERY)))).to(device):
-                yield some, None
+        many = (torch.from_numpy(np.stack(list(islice(numbers, CHECK_EVERY)))).to(device) for _ in count())
+        yield from ((some, None) for some in one_by_one(many))
+        return
     for some, rows in read_ahead(x, numbers):
         yield (
             torch.from_numpy(some),
             torch.from_numpy(rows).pin_memory() if device.type == "cuda" else torch.from_numpy(rows),
         )
+
+
+def one_by_one(blocks: Iterator[Iterable[T]]) -> Iterator[T]:
+    """What is in endless blocks. Each is made before the last of the one before is used, so that a GPU, for which that
+    last one is waited, has work meanwhile."""
+    block = next(blocks)
+    while True:
+        *first, last = block
+        yield from first
+        block = next(blocks)
+        yield last
 
 
 def _plain_step(
