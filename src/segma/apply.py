@@ -12,21 +12,24 @@ import torch
 from PIL import Image, ImageOps
 
 from segma import attributes, draw, runs
+from segma.baselines import AnyModel, classifies
 from segma.data.pictures import GREY, picture
 from segma.data.values import images_or_table
 from segma.errors import InputError
-from segma.model import Model, decode_rows, encode_rows
+from segma.model import classify_rows
 
 
 def classify(run: runs.Run, files: list[Path]) -> list[dict]:
     """The class and the posterior of each image file, or of each row of a table's .csv or .npy."""
+    if not classifies(run.config):
+        raise InputError(f"{run.path} was trained without its labels: it has no classes")
     model = runs.load_model(run)
     if model.is_image:
         names, x = [str(file) for file in files], np.stack([picture_as(file, run.shape) for file in files])
     else:
         names, x = table_rows(files, run.shape[0])
     with torch.no_grad():
-        posterior = model.mixture.posterior(encode_rows(model, x)).cpu().numpy()
+        posterior = classify_rows(model, x).cpu().numpy()
     for name, p in zip(names, posterior, strict=True):
         if not np.isfinite(p).all():
             raise InputError(f"{name}: its values are too far from the training data to be classified")
@@ -96,23 +99,28 @@ def class_number(run: runs.Run, name: str) -> int:
     raise InputError(f"class {name!r} is not in {run.path}: {attributes.near(name, run.classes)}")
 
 
-def class_samples(model: Model, n: int, seed: int, labels: list[int] | None = None) -> np.ndarray:
+def class_samples(model: AnyModel, n: int, seed: int, labels: list[int] | None = None) -> np.ndarray:
     """n new samples per class: images (classes, n, h, w, c) uint8, table rows (classes, n, features)."""
-    labels = list(range(model.mixture.k)) if labels is None else labels
-    generator = torch.Generator(model.means.device).manual_seed(seed)
+    labels = list(range(len(model.class_weights))) if labels is None else labels
+    generator = torch.Generator(model.device).manual_seed(seed)
     with torch.no_grad():
-        z = torch.cat([model.mixture.sample(n, generator, label) for label in labels])
-    x = decode_rows(model, z)
+        made = [model.generate(torch.full((n,), label, device=model.device), generator) for label in labels]
+        x = model.restore(torch.cat(made)).cpu().numpy()
     x = draw.to_uint8(x) if model.is_image else x
     return x.reshape(len(labels), n, *x.shape[1:])
 
 
 def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path) -> None:
     """New samples as a picture with a row per class, as a GIF with a frame per draw, or, of tables, as a .csv."""
-    labels = list(range(len(run.classes))) if label is None else [class_number(run, label)]
-    names, is_image = [run.classes[i] for i in labels], len(run.shape) == 3
+    labels, is_image = None if label is None else [class_number(run, label)], len(run.shape) == 3
     draw.check_name(out, (".png", ".gif") if is_image else (".csv",))
-    x = class_samples(runs.load_model(run), n, seed, labels)
+    model = runs.load_model(run)
+    names = [run.classes[i] for i in labels or range(len(run.classes))]
+    if len(model.class_weights) != len(run.classes):
+        if label is not None:
+            raise InputError(f"--label {label}: {run.path} is a {run.config.model} model, which has no classes")
+        names = [""] * len(model.class_weights)
+    x = class_samples(model, n, seed, labels)
     if not is_image:
         first = [(name,) for name in names for _ in range(n)]
         runs.write(out, table(("class",), first, x.reshape(len(first), -1)))

@@ -52,7 +52,7 @@ Steps = Annotated[str, typer.Option(metavar="N", help="How many on the way, the 
 @app.command()
 def train(
     data: Annotated[str, typer.Argument(metavar="DATA", help="digits, mnist, svhn, celeba, an .npz or a folder.")],
-    model: Annotated[str | None, typer.Option(help="segma.")] = None,
+    model: Annotated[str | None, typer.Option(help="segma, cwae, m1m2, adgm or triple-gan.")] = None,
     recipe: Annotated[str, typer.Option(help="best or paper.")] = "best",
     labels: Annotated[
         str | None, typer.Option(metavar="N", help="How many labels to keep; the rest is hidden.")
@@ -154,10 +154,57 @@ def evaluate(
 
     count, opened = whole("--samples", samples, 2), runs.read(run)
     model = runs.load_model(opened, launch.choose_device(device))
-    if fid and model.means.device.type == "cpu":
+    if fid and model.device.type == "cpu":
         print("the FID network does some ten images a second on a CPU; --samples 200 takes minutes", file=sys.stderr)
     results = report.measure(opened, model, data_dir, inception, count if fid else None, editing, _bar)
     _show_results(opened, results, as_json)
+
+
+@app.command()
+def reproduce(
+    item: Annotated[str, typer.Argument(metavar="ITEM", help="table1, table2, table3, figure-..., or all.")],
+    data: Annotated[str, typer.Option(metavar="NAME", help="digits, mnist, svhn, celeba, or your own.")] = "digits",
+    seeds: Annotated[str, typer.Option(metavar="N", help="Label seeds, from 0.")] = "1",
+    budget: Annotated[
+        str, typer.Option(help="quick (minutes on digits), paper (the real thing), or steps per model.")
+    ] = "quick",
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="A folder; one that exists is gone on with.")] = None,
+    device: Device = "auto",
+    data_dir: DataDir = None,
+) -> None:
+    """The paper's tables and figures, measured, beside the paper's numbers."""
+    from segma import launch, progress
+    from segma import reproduce as again
+    from segma.config import whole
+    from segma.reproduce.cells import Work
+
+    items = again.chosen(item)
+    if budget not in ("quick", "paper"):
+        budget = str(whole("--budget", budget, 1))
+    folder = out or Path("reproductions") / f"{Path(data).stem}-{budget}"
+    with progress.interruptible() as interrupted:
+        work = Work(
+            data,
+            launch.read_data(data, {}, data_dir, _bar),
+            whole("--seeds", seeds, 1),
+            budget,
+            folder,
+            data_dir,
+            launch.choose_device(device),
+            progress.show,
+            lambda line: print(line, file=sys.stderr),
+            interrupted.is_set,
+            _bar,
+        )
+        sections = again.reproduce(items, work)
+        if interrupted.is_set():
+            print(f"stopped; go on with the same command and --out {folder}", file=sys.stderr)
+            raise typer.Exit(1)
+    for section in sections if len(sections) < 4 else ():
+        print(again.page.as_markdown(section.title, [], [section._replace(title="")]))
+    print(f"wrote {folder / 'index.html'}")
+    if work.failed:
+        raise RunFailed(f"{len(work.failed)} failed: {', '.join(work.failed)}")
 
 
 @app.command()

@@ -43,14 +43,21 @@ class Config:
     kappa: float = 0.0  # weight of the consistency of two views; 0 is off
     confidence: float = 0.95  # posterior above which an unlabelled row teaches its strong view
     views: str = "none"  # how views are made (data/views.py)
+    # the rivals (baselines/)
+    auxiliary_dim: int = 100  # ADGM's a; of M1+M2, the code of M1
+    inner_hidden: tuple[int, ...] = (300,)  # widths of M2's networks, which work on M1's codes
+    draws: int = 1  # over which a bound is averaged
+    likelihood: str = "bernoulli"  # of a pixel given its mean, or gaussian: minus the squared error
+    pretrain: float = 0.0  # share of the steps in which M1, or Triple-GAN's classifier, trains alone
     # the batches
     batch_size: int = 200  # rows per step, labelled and unlabelled
     labelled_share: float = 0.5  # of these
     # the optimiser
     epochs: int = 100  # passes over the training rows
     learning_rate: float = 3e-4
-    schedule: str = "constant"  # or cosine: down to 0 at the last step
+    schedule: str = "constant"  # or cosine: down to 0 at the last step; tail: from 30 % on, exponentially to 3 %
     warmup: int = 0  # steps over which the rate rises to its value
+    weight_decay: float = 0.0  # of the rivals: times half the squared weights
     clip_norm: float = 0.0  # global gradient norm; 0 is off
     clip_value: float = 0.0  # then each gradient's size; 0 is off
     average: float = 0.0  # decay of the averaged weights that are used after training; 0 is off
@@ -69,7 +76,7 @@ class Config:
             value = getattr(self, name)
             if value is not None and not low <= value <= high:  # NaN fails too
                 raise InputError(f"{name} = {value}: allowed is {_interval(low, high)}")
-        for name in ("hidden", "filters"):
+        for name in ("hidden", "filters", "inner_hidden"):
             if any(width < 1 for width in getattr(self, name)):
                 raise InputError(f"{name} = {getattr(self, name)}: every width must be at least 1")
         if self.network != "mlp" and not self.filters:
@@ -93,12 +100,13 @@ class Config:
 
 
 CHOICES = {
-    "model": ("segma",),
+    "model": ("segma", "cwae", "m1m2", "adgm", "triple-gan"),
     "recipe": ("best", "paper"),
     "network": ("mlp", "strided", "blocks"),
     "phi": ("auto", "paper", "exact"),
     "views": ("none", "noise", "affine", "photo", "street"),
-    "schedule": ("constant", "cosine"),
+    "likelihood": ("bernoulli", "gaussian"),
+    "schedule": ("constant", "cosine", "tail"),
     "precision": ("float32", "tf32", "bfloat16"),
 }
 RANGES = {
@@ -112,6 +120,10 @@ RANGES = {
     "gamma_scale": (1e-9, 1e9),
     "kappa": (0, 1e9),
     "confidence": (0, 1),
+    "auxiliary_dim": (1, 4096),
+    "draws": (1, 1000),
+    "pretrain": (0, 1),
+    "weight_decay": (0, 1e3),
     "batch_size": (2, 10**7),
     "labelled_share": (0, 1),
     "epochs": (1, 10**9),

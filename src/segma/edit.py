@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from segma import apply, attributes, draw, latent, launch, runs
+from segma.baselines import AnyModel, classifies, encodes
 from segma.errors import InputError
 from segma.mixture import Mixture
-from segma.model import Model, decode_rows, encode_rows
+from segma.model import Model, classify_rows, decode_rows, encode_rows
 
 MOST_STEPS = 1000
 
@@ -42,10 +43,16 @@ def interpolate(source: Source, a: str, b: str, steps: int, path: str, out: Path
     check_out(source.run, steps, out)
     if path not in latent.PATHS:
         raise InputError(f"--path {path}: allowed are {', '.join(latent.PATHS)}")
+    model = runs.load_model(source.run)
+    if not encodes(model):
+        raise InputError(f"{source.run.path} is a {source.run.config.model} model, which cannot encode a sample")
+    if path != "linear" and not isinstance(model, Model):
+        raise InputError(f"--path {path}: a {source.run.config.model} model has no mixture; allowed is linear")
     samples = read(source, [a, b], one_each=True)
-    model, z, notes = encode(source.run, samples)
+    z, notes = encode(source.run, model, samples)
+    target = model.mixture if isinstance(model, Model) else None
     with torch.no_grad():
-        codes = latent.interpolate(z[:1], z[1:], steps, model.mixture, path)
+        codes = latent.interpolate(z[:1], z[1:], steps, target, path)
     t = np.linspace(0, 1, steps)
     given = [samples.x[:1], samples.x[1:]] if source.shown else []
     write(out, model, [f"{a} to {b}"], given, codes, "t", t)
@@ -94,8 +101,9 @@ def _edit(
     classes = source.run.classes
     axis, places = attributes.locate(classes, names)
     number = None if given is None else place(classes, axis, given)
+    model = runs.load_mixture(source.run)
     samples = read(source, words)
-    model, z, notes = encode(source.run, samples)
+    z, notes = encode(source.run, model, samples)
     with torch.no_grad():
         own = latent.nearest_class(z, model.mixture, axis.groups)
         own = own if number is None else torch.full_like(own, number)
@@ -178,24 +186,22 @@ def _table_rows(word: str, features: int) -> list[tuple[str, np.ndarray, str]]:
     return [(word, x[int(number) - 1], "")]
 
 
-def encode(run: runs.Run, samples: Samples) -> tuple[Model, Tensor, list[str]]:
-    """The model, the codes, and a line about each sample: what was done to it and what it is taken for."""
-    model = runs.load_model(run)
-    z = encode_rows(model, samples.x)
-    with torch.no_grad():
-        posterior = model.mixture.posterior(z)
+def encode(run: runs.Run, model: AnyModel, samples: Samples) -> tuple[Tensor, list[str]]:
+    """The codes, and a line about each sample: what was done to it and what it is taken for."""
+    z, known = encode_rows(model, samples.x), classifies(run.config)
+    posterior = classify_rows(model, samples.x) if known else z
     notes = []
     for name, note, p in zip(samples.names, samples.notes, posterior, strict=True):
         if not p.isfinite().all():
             raise InputError(f"{name}: its values are too far from the training data to be edited")
-        taken = f"taken for {run.classes[int(p.argmax())]!r} ({float(p.max()):.0%})"
+        taken = f"taken for {run.classes[int(p.argmax())]!r} ({float(p.max()):.0%})" if known else ""
         notes.append(f"{name}: {', '.join(filter(None, [note, taken]))}")
-    return model, z, notes
+    return z, notes
 
 
 def write(
     out: Path,
-    model: Model,
+    model: AnyModel,
     names: Sequence[str],
     given: list[np.ndarray],
     codes: Tensor,

@@ -181,7 +181,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         if len(run.shape) == 1:
             self.n_features_in_ = run.shape[0]
         classes = np.array([KINDS.get(about["labels"], str)(name) for name in run.classes])
-        return self._adopt(runs.load_model(run, choose_device(device)), config, classes, about)
+        return self._adopt(runs.load_mixture(run, choose_device(device)), config, classes, about)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

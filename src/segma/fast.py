@@ -235,7 +235,7 @@ def products(config: Config) -> Generator[None]:
 
 
 def recorded(
-    step: Callable[[], Tensor], states: list[State], vectors: Vectors, generators: list[torch.Generator]
+    step: Callable[[], Tensor], states: list[State], vectors: Vectors | None, generators: list[torch.Generator]
 ) -> Callable[[], Tensor]:
     """A CUDA graph of the step. Its warm-up trains, so the states are put back afterwards."""
     before = [{name: value.clone() for name, value in state.tensors().items()} for state in states]
@@ -249,7 +249,7 @@ def recorded(
         for state, tensors in zip(states, before, strict=True):
             for name, value in state.tensors().items():
                 value.copy_(tensors[name])
-        if vectors.low is not None:
+        if vectors and vectors.low is not None:
             vectors.low.copy_(vectors.weights)
     graph = torch.cuda.CUDAGraph()
     for generator in generators:

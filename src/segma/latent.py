@@ -1,6 +1,6 @@
 """Edits are arithmetic on codes: codes in, codes out. Decoding and drawing are the caller's."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -11,17 +11,19 @@ from segma.errors import InputError
 from segma.mixture import Mixture
 
 
-def linear(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], steps: int, target: Mixture) -> Float[Tensor, "n steps d"]:
+def linear(
+    a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], steps: int, target: Mixture | None = None
+) -> Float[Tensor, "n steps d"]:
     """Evenly spaced codes on the straight line from a to b, both ends included (paper, sec. VI-C)."""
     t = torch.linspace(0, 1, steps, dtype=a.dtype, device=a.device)[:, None]
     return torch.lerp(a[:, None], b[:, None], t)  # exact at both ends, which a + t (b - a) is not
 
 
-PATHS = {"linear": linear, "density": density.path}
+PATHS: dict[str, Callable] = {"linear": linear, "density": density.path}
 
 
 def interpolate(
-    a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], steps: int, target: Mixture, path: str = "linear"
+    a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], steps: int, target: Mixture | None, path: str = "linear"
 ) -> Float[Tensor, "n steps d"]:
     """Codes on the way from a to b, both included: on the straight line, or where the mixture has mass (density.py)."""
     if path not in PATHS:

@@ -9,6 +9,7 @@ import torch
 
 import segma
 from segma import data, distributed, runs
+from segma.baselines import AnyModel, build
 from segma.config import Config, check_names, override
 from segma.data.arrays import Data
 from segma.data.labels import hide, hold_out
@@ -57,7 +58,8 @@ def read_data(name: str, settings: dict, data_dir: Path | None, progress: Callab
 
 def config_for(name: str, whole: Data, recipe_name: str, settings: dict) -> Config:
     known = name if name in data.NAMED else str(Path(name).resolve())
-    config = recipe(recipe_name, known, whole.shape, len(whole.x_train), len(whole.classes))
+    model = str(settings.get("model", "segma"))
+    config = recipe(recipe_name, known, whole.shape, len(whole.x_train), len(whole.classes), model)
     return override(config, settings)
 
 
@@ -148,11 +150,14 @@ def with_rows(whole: Data, kept: np.ndarray, held_out: np.ndarray) -> Data:
     return dataclasses.replace(whole, x_train=x, y_train=y[rest], x_test=x_test, y_test=y_test)
 
 
-def new_model(few: Data, config: Config) -> Model:
+def new_model(few: Data, config: Config) -> AnyModel:
     """An untrained model for these data: p_k from the kept labels, columns standardised."""
-    model = Model(config, few.shape, len(few.classes))
+    model = build(config, few.shape, len(few.classes))
     counts = np.bincount(few.y_train[few.y_train >= 0], minlength=len(few.classes))
-    model.set_weights(counts / counts.sum())
+    if not isinstance(model, Model):
+        model.class_weights.copy_(torch.from_numpy(counts / counts.sum()))
+    elif len(model.class_weights) == len(counts):
+        model.set_weights(counts / counts.sum())
     if few.kind == "table":
         model.set_scale(few.x_train)
     return model
@@ -195,7 +200,7 @@ def place(x: np.ndarray, device: str) -> torch.Tensor | np.ndarray:
     return torch.from_numpy(x).to(device) if x.nbytes < torch.cuda.mem_get_info()[0] / 2 else x
 
 
-def measure(run: runs.Run, few: Data, model: Model) -> dict:
+def measure(run: runs.Run, few: Data, model: AnyModel) -> dict:
     """The numbers of a run on its test split, or on the held-out rows, with the protocol that produced them."""
     split = "validation" if run.config.holdout else "test"
     if not len(few.x_test):
@@ -212,11 +217,12 @@ def measure(run: runs.Run, few: Data, model: Model) -> dict:
             "labels": int((few.y_train >= 0).sum()),
             "label_seed": config.seed if config.label_seed is None else config.label_seed,
             "seed": config.seed,
+            "model": config.model,
             "recipe": config.recipe,
             "epochs": round(steps * rows_per_step(config, len(few.x_train))[0] / len(few.x_train), 2),
             "steps": steps,  # of the saved model, whether or not its training has ended
             "weights": "averaged" if config.average else "last",
-            "device": model.means.device.type,
+            "device": model.device.type,
             "segma": segma.__version__,
         },
     }

@@ -2,40 +2,30 @@
 
 import math
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from segma import networks
 from segma.config import Config
-from segma.errors import InputError
+from segma.form import Form
 from segma.mixture import Mixture
 
 
-class Model(nn.Module):
-    """`shape` is that of one raw sample: (h, w, c) for images, (features,) for tables.
-
-    Raw images are uint8 in 0..255 or float in 0..1; raw tables are in the user's units. `prepare` brings them to what
-    the networks see (float (c, h, w) in 0..1; standardised columns), `restore` brings reconstructions back to
-    0..1 images (h, w, c) and to the user's units.
-    """
+class Model(Form):
+    """`shape` is that of one raw sample: (h, w, c) for images, (features,) for tables."""
 
     def __init__(self, config: Config, shape: tuple[int, ...], k: int) -> None:
-        super().__init__()
-        self.is_image = len(shape) == 3
+        super().__init__(shape)
         self.precision = torch.bfloat16 if config.precision == "bfloat16" else torch.float32
-        inner_shape = (shape[2], shape[0], shape[1]) if self.is_image else shape
-        self.encoder, self.decoder = networks.build(config, inner_shape)
-        self.shift: Tensor
-        self.scale: Tensor
+        self.encoder, self.decoder = networks.build(config, self.inner)
         self.means = nn.Parameter(initial_means(k, config.latent_dim, config.mean_distance, config.seed))
         self.log_weights = nn.Parameter(torch.full((k,), -math.log(k)), requires_grad=config.train_weights)
         self.log_variances = nn.Parameter(torch.zeros(k), requires_grad=config.train_variances)
-        if not self.is_image:
-            self.register_buffer("shift", torch.zeros(shape))
-            self.register_buffer("scale", torch.ones(shape))
 
     @property
     def mixture(self) -> Mixture:
@@ -51,26 +41,22 @@ class Model(nn.Module):
         with torch.no_grad():
             self.log_weights.copy_(torch.as_tensor(shares, dtype=torch.float64).log())
 
-    def set_scale(self, x: np.ndarray) -> None:
-        """Standardise tables by the columns of x; a constant column is only shifted, and a warning names it."""
-        deviation = x.std(axis=0, dtype=np.float64)
-        constant = deviation <= 1e-7 * np.abs(x).max(axis=0)
-        if constant.all():
-            raise InputError(f"all {len(constant)} features are constant: there is nothing to learn")
-        if constant.any():
-            columns = ", ".join(map(str, np.flatnonzero(constant)[:5])) + (", ..." if constant.sum() > 5 else "")
-            warnings.warn(f"{constant.sum()} constant features carry nothing: columns {columns}", stacklevel=2)
-        self.shift.copy_(torch.from_numpy(x.mean(axis=0, dtype=np.float64)))
-        self.scale.copy_(torch.from_numpy(np.where(constant, 1.0, deviation)))
+    @property
+    def class_weights(self) -> Float[Tensor, " k"]:
+        return self.mixture.weights
 
-    def prepare(self, x: Tensor) -> Float[Tensor, " n *shape"]:
-        if not self.is_image:
-            return (x.to(self.means.dtype) - self.shift) / self.scale
-        x = x.permute(0, 3, 1, 2)
-        return x.to(self.means.dtype) / 255 if x.dtype == torch.uint8 else x.to(self.means.dtype)
+    def classify(self, x: Float[Tensor, " n *shape"]) -> Float[Tensor, "n k"]:
+        """The mixture's own posterior (paper, eq. postG)."""
+        return self.mixture.posterior(self.encode(x))
 
-    def restore(self, x_hat: Float[Tensor, " n *shape"]) -> Float[Tensor, " n *raw"]:
-        return x_hat.permute(0, 2, 3, 1) if self.is_image else x_hat * self.scale + self.shift
+    def generate(self, y: Int[Tensor, " n"], generator: torch.Generator) -> Float[Tensor, " n *shape"]:
+        """A draw from the component of each class, decoded."""
+        return self.decode(self.draw(y, generator))
+
+    def draw(self, y: Int[Tensor, " n"], generator: torch.Generator) -> Float[Tensor, "n d"]:
+        target = self.mixture
+        noise = torch.randn(len(y), target.d, generator=generator, device=generator.device).to(target.means)
+        return target.means[y] + target.variances[y].sqrt()[:, None] * noise
 
     def encode(self, x: Float[Tensor, " n *shape"]) -> Float[Tensor, "n d"]:
         with self._networks(x.device):
@@ -129,15 +115,22 @@ def _spread(k: int, d: int, seed: int) -> Float[Tensor, "k d"]:
 
 
 @torch.no_grad()
-def encode_rows(model: Model, x: np.ndarray, size: int = 1000) -> Float[Tensor, "n d"]:
-    """The codes of raw rows, batch by batch."""
-    device = model.means.device
-    return torch.cat(
-        [model.encode(model.prepare(torch.from_numpy(x[i : i + size]).to(device))) for i in range(0, len(x), size)]
-    )
+def encode_rows(model: Any, x: np.ndarray, size: int = 1000) -> Float[Tensor, "n d"]:
+    """The codes that a model, or a rival that encodes, gives raw rows; batch by batch."""
+    return torch.cat([model.encode(part) for part in _prepared(model, x, size)])
 
 
 @torch.no_grad()
-def decode_rows(model: Model, z: Float[Tensor, "n d"], size: int = 1000) -> np.ndarray:
+def decode_rows(model: Any, z: Float[Tensor, "n d"], size: int = 1000) -> np.ndarray:
     """Codes decoded to the raw form: images (n, h, w, c) in 0..1, tables in the user's units."""
     return np.concatenate([model.restore(model.decode(part)).cpu().numpy() for part in z.split(size)])
+
+
+@torch.no_grad()
+def classify_rows(model: Any, x: np.ndarray, size: int = 1000) -> Float[Tensor, "n k"]:
+    """The class probabilities that any model gives raw rows."""
+    return torch.cat([model.classify(part) for part in _prepared(model, x, size)])
+
+
+def _prepared(model: Any, x: np.ndarray, size: int) -> Iterator[Tensor]:
+    return (model.prepare(torch.from_numpy(x[i : i + size]).to(model.device)) for i in range(0, len(x), size))

@@ -21,6 +21,7 @@ TERMS = {  # what log.jsonl has, and how it is called
     "loss": "objective",
     "error": "error",
 }
+UNDRAWN = ("step", "epoch", "gradient", "samples_per_second")
 
 
 def _figure(width: float, height: float) -> "Figure":
@@ -146,7 +147,8 @@ def apart(centres: np.ndarray, widths: np.ndarray, height: float) -> np.ndarray:
 
 def training_curves(log: Sequence[dict], title: str = "") -> Image.Image:
     """The terms of the objective and the error over the epochs, a panel each; `log` are the lines of a log.jsonl."""
-    found = {name: _points(log, name) for name in TERMS}
+    others = dict.fromkeys(name for line in log for name in line if name not in (*TERMS, *UNDRAWN))
+    found = {name: _points(log, name) for name in (*others, *TERMS)}
     found = {name: points for name, points in found.items() if points[:, 1].any()}
     if not found:
         raise InputError("the log is empty: there is nothing to draw")
@@ -158,7 +160,9 @@ def training_curves(log: Sequence[dict], title: str = "") -> Image.Image:
         x, y = points.T
         is_error = name == "error"
         plot.plot(x, y, color="#c8501e" if is_error else "#2a6f97", linewidth=1.2, marker="." if len(x) < 30 else "")
-        plot.set_title(TERMS[name] + (f", {y[-1]:.2%} at last" if is_error else ""), size=10)
+        plot.set_title(
+            TERMS.get(name, name.replace("_", " ")) + (f", {y[-1]:.2%} at last" if is_error else ""), size=10
+        )
         if is_error:
             plot.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
         plot.tick_params(labelsize=8)
@@ -217,4 +221,18 @@ def interpolation(found: dict) -> Image.Image:
     plot.set_ylim(0, 1.1 * max(*found["test"], *found["train"], 1e-9))
     plot.legend(frameon=False)
     plot.spines[["top", "right"]].set_visible(False)
+    return _image(figure)
+
+
+def curves(values: Sequence[str], scores: dict[str, list[float]], setting: str) -> Image.Image:
+    """Scores against the values of one setting, a panel each."""
+    figure = _figure(4 * max(1, len(scores)), 2.8)
+    for i, (name, heights) in enumerate(scores.items()):
+        plot = figure.add_subplot(1, len(scores), i + 1)
+        plot.plot(list(values), list(heights), marker="o", color="#1f6feb")
+        plot.set(xlabel=setting, title=name)
+        plot.set_ylim(0, 1.1 * max(np.nanmax(heights), 1e-9))
+        if name == "error":
+            plot.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+        plot.spines[["right", "top"]].set_visible(False)
     return _image(figure)

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn, track
 
+SHORT = {"reconstruction": "mse", "log_distance": "log d2", "cross_entropy": "ce"}
 LINE_SECONDS = 10  # between two lines where there is no terminal
 
 
@@ -73,15 +74,19 @@ def show_many(steps: Iterable, count: int) -> None:
                     print(f"{share / count:.0%}  {text}", file=sys.stderr)
 
 
+def _shown(values: dict[str, float]) -> list[str]:
+    """The terms worth a place on the line: SeGMA's three, of a rival all that are not 0."""
+    own = [name for name in SHORT if name in values]
+    return own if len(own) == len(SHORT) else [name for name, value in values.items() if value and name != "gradient"]
+
+
 def described(steps: Iterable, epochs: int) -> Iterator[tuple[Any, str, float]]:
     """Each step with a line about it, made of the last values seen, and the seconds that are left."""
     began, losses, error = time.monotonic(), "", ""
     for done, step in enumerate(steps, start=1):
         seconds = max(time.monotonic() - began, 1e-9)
         if step.values:
-            losses = "  mse {reconstruction:.3g}  log d2 {log_distance:.2f}  ce {cross_entropy:.3f}".format(
-                **step.values
-            )
+            losses = "".join(f"  {SHORT.get(name, name)} {step.values[name]:.3g}" for name in _shown(step.values))
         if step.error is not None:
             error = f"  error {step.error:.1%}"
         epoch = f"epoch {min(int(step.epoch) + 1, epochs)}/{epochs}"

@@ -12,6 +12,7 @@ from typing import NamedTuple, TextIO
 
 from segma import distributed, draw, runs
 from segma.apply import class_samples
+from segma.baselines import classifies
 from segma.data.arrays import Data
 from segma.metrics.accuracy import error
 from segma.state import State
@@ -118,9 +119,10 @@ def look(job: Job, step: int) -> float | None:
     if distributed.rank() > 0:
         return None
     model = job.state.result.eval()
-    wrong = error(model, job.data.x_test, job.data.y_test) if (job.data.y_test >= 0).any() else None
+    known = classifies(job.run.config) and (job.data.y_test >= 0).any()
+    wrong = error(model, job.data.x_test, job.data.y_test) if known else None
     if model.is_image:
-        path = job.run.path / "samples" / f"step-{step:07d}.png"
-        runs.write(path, draw.png(draw.grid(class_samples(model, 10, seed=0), job.run.classes)))
+        path, made = job.run.path / "samples" / f"step-{step:07d}.png", class_samples(model, 10, seed=0)
+        runs.write(path, draw.png(draw.grid(made, job.run.classes if len(made) == len(job.run.classes) else ())))
     job.state.model.train()
     return wrong

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from segma import data, draw, launch, plots, runs
+from segma.baselines import AnyModel, classifies
 from segma.data.arrays import Data
 from segma.errors import InputError
 from segma.metrics import editing, fid
@@ -16,7 +17,7 @@ SCORED = (*FIDS, "kid", "per_class_fid", "interpolation_fid_at", "editing")  # w
 
 def measure(
     run: runs.Run,
-    model: Model,
+    model: AnyModel,
     data_dir: Path | None = None,
     inception: Path | None = None,
     samples: int | None = None,
@@ -28,6 +29,8 @@ def measure(
 
     What an earlier call measured of the same weights is kept.
     """
+    if with_editing and not (isinstance(model, Model) and classifies(run.config)):
+        raise InputError(f"--editing: {run.path} is a {run.config.model} model without one Gaussian per class")
     few = launch.load_data(run, data_dir, progress)
     results = basic(run, few, model)
     if samples is not None:
@@ -38,13 +41,13 @@ def measure(
         if with_editing:
             picture = plots.interpolation(results["interpolation_fid_at"])
             runs.write(run.path / "interpolation.png", draw.png(picture))
-    if with_editing:
+    if with_editing and isinstance(model, Model):
         results["editing"] = editing.scores(model, launch.with_all_labels(run, data_dir, progress))
         runs.write(run.path / "editing.png", draw.png(plots.editing(results["editing"])))
     return results
 
 
-def basic(run: runs.Run, few: Data, model: Model) -> dict:
+def basic(run: runs.Run, few: Data, model: AnyModel) -> dict:
     """What takes no option to measure, with what options measured of the same weights before."""
     return earlier(run) | launch.measure(run, few, model)
 
@@ -73,23 +76,25 @@ def as_text(results: dict) -> str:
 def _error(results: dict) -> str:
     split = "test" if "test_error" in results else "validation"
     wrong, protocol = results[f"{split}_error"], results["protocol"]
-    shown = "no labelled rows to measure on" if wrong is None else f"{wrong:.2%}"
+    why = "no classes: trained without labels" if results["confusion"] is None else "no labelled rows to measure on"
+    shown = why if wrong is None else f"{wrong:.2%}"
     return f"{split} error: {shown}  ({protocol['labels']} labels, {protocol['split']})"
 
 
 def _confusion(results: dict) -> list[str]:
-    names = results["classes"]
+    names, lines = results["classes"], []
     width = max(len(name) for name in names)
-    lines = ["rows: true class; columns: the class it was taken for"]
-    if width <= 5:
-        lines.append(f"  {'':{width}}  " + " ".join(f"{name:>5}" for name in names))
-    for name, row in zip(names, results["confusion"], strict=True):
-        lines.append(f"  {name:>{width}}  " + " ".join(f"{count:5d}" for count in row))
-    return [
-        *lines,
-        f"reconstruction error: {results['reconstruction_error']:.4g} (squared, per sample)",
-        f"log d^2: {results['log_distance']:.3f}",
-    ]
+    if results["confusion"] is not None:
+        lines.append("rows: true class; columns: the class it was taken for")
+        if width <= 5:
+            lines.append(f"  {'':{width}}  " + " ".join(f"{name:>5}" for name in names))
+        for name, row in zip(names, results["confusion"], strict=True):
+            lines.append(f"  {name:>{width}}  " + " ".join(f"{count:5d}" for count in row))
+    if results["reconstruction_error"] is not None:
+        lines.append(f"reconstruction error: {results['reconstruction_error']:.4g} (squared, per sample)")
+    if results["log_distance"] is not None:
+        lines.append(f"log d^2: {results['log_distance']:.3f}")
+    return lines
 
 
 def _scores(results: dict) -> list[str]:

@@ -18,6 +18,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 import segma
+from segma.baselines import AnyModel, build
 from segma.config import Config
 from segma.data.arrays import Data, fingerprint
 from segma.errors import InputError, RunFailed
@@ -107,9 +108,17 @@ def check_same_data(run: Run, data: Data) -> None:
         )
 
 
-def load_model(run: Run, device: str = "cpu") -> Model:
+def load_mixture(run: Run, device: str = "cpu") -> Model:
+    """The trained model of a run whose codes are a mixture, one component per class: what edits need."""
+    model = load_model(run, device)
+    if not isinstance(model, Model) or model.mixture.k != len(run.classes):
+        raise InputError(f"{run.path} is a {run.config.model} model: this needs one Gaussian per class, as segma has")
+    return model
+
+
+def load_model(run: Run, device: str = "cpu") -> AnyModel:
     """The trained model, ready to use."""
-    model = Model(run.config, run.shape, len(run.classes))
+    model = build(run.config, run.shape, len(run.classes))
     tensors, _ = read_tensors(run.path / "model.safetensors", NO_MODEL)
     try:
         model.load_state_dict(tensors)
@@ -120,7 +129,7 @@ def load_model(run: Run, device: str = "cpu") -> Model:
     return model.to(device).eval()
 
 
-def save_model(run: Run, model: Model, step: int) -> None:
+def save_model(run: Run, model: AnyModel, step: int) -> None:
     write_tensors(run.path / "model.safetensors", model.state_dict(), {"step": str(step)})
 
 

@@ -28,7 +28,7 @@ def check_names(run: runs.Run, out: Path | None, map_out: Path | None) -> None:
 def measure(run: runs.Run) -> dict:
     """How far the trained means lie from each other, and which class is nearest to each."""
     with torch.no_grad():
-        distances = latent.class_distances(runs.load_model(run).mixture).double().numpy()
+        distances = latent.class_distances(runs.load_mixture(run).mixture).double().numpy()
     apart = distances + np.diag(np.full(len(distances), np.inf))
     nearest = apart.argmin(axis=1)
     return {
@@ -65,7 +65,7 @@ def write_picture(found: dict, out: Path) -> None:
 def write_map(source: Source, out: Path) -> list[str]:
     """Codes of test samples and the mixture's components, on the plane in which the means lie furthest apart."""
     run = source.run
-    model = runs.load_model(run)
+    model = runs.load_mixture(run)
     x, y, notes = np.empty((0, *run.shape), np.float32), np.empty(0, int), []
     if run.data["where"] is None:
         notes = [f"{run.path} does not keep the arrays it was fitted on in Python: the map has the components alone"]

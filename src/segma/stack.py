@@ -30,7 +30,8 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
     u, m = rows_per_step(first, n)
     last = steps_in_all(first, n)
     x, held_out = _shared_rows(few, group[0].device)
-    y = torch.from_numpy(np.stack([part.y_train for part in few])).to(device)
+    k = len(states[0].model.class_weights)
+    y = torch.from_numpy(np.stack([part.y_train for part in few])).to(device).clamp(max=k - 1)
     rows = torch.zeros(len(group), u + m, dtype=torch.int64, device=device)
     speeds = states[0].model.means.new_zeros(len(group), 1).detach()
     generators = [torch.Generator(device) for _ in group]
@@ -45,7 +46,7 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
             prepared = torch.stack([state.model.prepare(part) for state, part in zip(states, parts, strict=True)])
         return encoder_inputs(prepared, u, first, generators), labels
 
-    weights = _columns([scales(config, n, len(few[0].classes)) for config in configs], speeds)
+    weights = _columns([scales(config, n, k) for config in configs], speeds)
     step = _together(states, batch, u, weights, first, speeds, last, generators)
     numbers = [row_numbers(part.y_train, c, states[0].step) for part, c in zip(few, configs, strict=True)]
     pending: list[Tensor] = []

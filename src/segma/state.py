@@ -2,34 +2,38 @@
 
 import copy
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from segma.baselines import AnyModel
 from segma.config import Config
-from segma.model import Model
 
 
 @dataclass
 class State:
-    model: Model
-    average: Model | None
+    model: Any  # what baselines.build gives
+    average: Any  # the same, or None
     optimizer: torch.optim.Adam
     step: int = 0
 
     @classmethod
-    def start(cls, model: Model, config: Config) -> "State":
+    def start(cls, model: AnyModel, config: Config) -> "State":
         cuda = next(model.parameters()).is_cuda  # a captured step reads the rate from the GPU
         if cuda:
             model.to(memory_format=torch.channels_last)  # ty: ignore[no-matching-overload]  # twice as fast there
         rate = torch.tensor(config.learning_rate, device="cuda") if cuda else config.learning_rate
         trained = [p for p in model.parameters() if p.requires_grad]
-        optimizer = torch.optim.Adam(trained, lr=rate, fused=True, capturable=cuda)
+        betas = getattr(model, "BETAS", (0.9, 0.999))
+        optimizer = torch.optim.Adam(
+            trained, lr=rate, betas=betas, weight_decay=config.weight_decay, fused=True, capturable=cuda
+        )
         average = copy.deepcopy(model).requires_grad_(False).eval() if config.average else None
         return cls(model, average, optimizer)
 
     @property
-    def result(self) -> Model:
+    def result(self) -> Any:
         """The model to use: the averaged weights where there are any."""
         return self.average or self.model
 

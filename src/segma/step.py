@@ -53,10 +53,14 @@ def steps_in_all(config: Config, n: int) -> int:
 
 
 def rate(step: int, last: int, config: Config) -> float:
-    """The learning rate of a step: a linear start, then constant or half a cosine down to 0."""
-    warm = min(1.0, (step + 1) / (config.warmup + 1))
-    decay = 0.5 * (1 + math.cos(math.pi * step / last)) if config.schedule == "cosine" else 1.0
-    return config.learning_rate * warm * decay
+    """The learning rate of a step: a linear start, then what the schedule says."""
+    warm, done = min(1.0, (step + 1) / (config.warmup + 1)), step / last
+    decay = {
+        "constant": 1.0,
+        "cosine": 0.5 * (1 + math.cos(math.pi * done)),
+        "tail": 0.03 ** max(0.0, (done - 0.3) / 0.7),  # Triple-GAN's 0.995 an epoch from epoch 300 to 1,000
+    }
+    return config.learning_rate * warm * decay[config.schedule]
 
 
 def encoder_inputs(

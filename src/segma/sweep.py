@@ -15,6 +15,7 @@ import numpy as np
 
 from segma import draw, launch, plots, runs
 from segma import report as tell
+from segma.baselines import RIVALS
 from segma.config import Config, check_names, parse
 from segma.errors import InputError
 from segma.record import Job, Progress, recorded
@@ -73,6 +74,8 @@ def open_jobs(
     whole = launch.read_data(name, settings, data_dir, progress)
     configs = [launch.config_for(name, whole, recipe, {**settings, **cell}) for cell in cells]
     for cell, config in zip(cells, configs, strict=True):  # all of them, before anything is made
+        if config.model in RIVALS:
+            raise InputError(f"model = {config.model!r}: a sweep trains segma and cwae; train this one by itself")
         launch.choose_rows(whole, config)
         if not len(whole.x_test) and not config.holdout:
             raise InputError(f"{whole.name} has no test split to compare on: add one, or --set holdout=0.2")

@@ -11,7 +11,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from segma import distributed, fast
+from segma import distributed, fast, rivals
+from segma.baselines import AnyModel, Rows
 from segma.config import Config
 from segma.data.batches import interleaved, read_ahead, shuffled, stream
 from segma.errors import InputError, RunFailed
@@ -30,9 +31,10 @@ class Step(NamedTuple):
     number: int
     epoch: float
     terms: Float[Tensor, " names"]
+    names: tuple[str, ...] = NAMES
 
     def values(self) -> dict[str, float]:
-        return dict(zip(NAMES, self.terms.tolist(), strict=True))
+        return dict(zip(self.names, self.terms.tolist(), strict=True))
 
 
 def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iterator[Step]:
@@ -41,9 +43,11 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
     Rows in an array instead of a tensor stay where they are, on disk perhaps: a thread reads ahead what a step needs.
     Raises RunFailed, naming the term, when a step is NaN or infinite.
     """
-    n, k, device = len(x), state.model.means.shape[0], y.device
+    n, device, model = len(x), y.device, state.model
+    k = len(model.class_weights)
     u, m = rows_per_step(config, n)
     part, last, weights = u // distributed.size(), steps_in_all(config, n), scales(config, n, k)
+    y = y.clamp(max=k - 1)  # a single Gaussian, as CWAE has, is the class of all
     generator = torch.Generator(device)
     rows = torch.zeros(len(my_rows(u, m)), dtype=torch.int64, device=device)
     here = isinstance(x, Tensor)
@@ -52,11 +56,19 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
     prepare = fast.compiler(last if device.type == "cuda" else 0)(_prepared)
 
     def batch() -> tuple[Tensor, Tensor]:
-        prepared = prepare(state.model, raw, rows if here else None)
+        prepared = prepare(model, raw, rows if here else None)
         return encoder_inputs(prepared[None], part, config, [generator])[0], y[rows[part:]]
 
-    state.model.train()
-    if distributed.size() > 1:
+    model.train()
+    names = NAMES
+    if not isinstance(model, Model):
+        if distributed.size() > 1:
+            raise InputError(f"{config.model} trains in one process, not in {distributed.size()}")
+        step, names = (
+            rivals.stepper(state, model, lambda: _rows(*batch(), u), config, generator, last),
+            rivals.names(model),
+        )
+    elif distributed.size() > 1:
         step = _plain_step(state, batch, part, weights, config)
     elif device.type == "cuda":
         step = fast.capture(state, batch, part, weights, config, generator, last)
@@ -77,14 +89,18 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
             _set_rate(state.optimizer, speed)
         terms = step().clone()
         state.step += 1
-        pending.append(done := Step(state.step, state.step * u / n, terms))
+        pending.append(done := Step(state.step, state.step * u / n, terms, names))
         if device.type == "cpu" or len(pending) == CHECK_EVERY or state.step == last:
             _check(pending)
             pending.clear()
         yield done
 
 
-def _prepared(model: Model, raw: Tensor, rows: Tensor | None) -> Tensor:
+def _rows(x: Tensor, y: Tensor, u: int) -> Rows:
+    return Rows(x[:u], x[u:], y)
+
+
+def _prepared(model: AnyModel, raw: Tensor, rows: Tensor | None) -> Tensor:
     return model.prepare(raw if rows is None else raw[rows])
 
 

@@ -1,40 +1,50 @@
 """How well a model classifies, reconstructs and fills its mixture, on a split it has not trained on."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
+from segma.baselines import AnyModel, classifies, encodes
 from segma.config import Config
 from segma.cramer_wold import silverman
-from segma.model import Model, encode_rows
+from segma.model import Model, classify_rows, encode_rows
 from segma.objective import log_distance, reconstruction
 from segma.step import rows_per_step
 
 
 @torch.no_grad()
-def evaluate(model: Model, x: np.ndarray, y: np.ndarray, config: Config, n_train: int) -> dict:
-    """Error over the labelled rows of the split, confusion matrix (rows: true class), squared error, log d^2."""
-    z = encode_rows(model, x)
-    guess = model.mixture.log_joint(z).argmax(dim=1).cpu().numpy()
-    known = y >= 0
-    confusion = np.zeros((model.mixture.k,) * 2, dtype=int)
-    np.add.at(confusion, (y[known], guess[known]), 1)
-    return {
-        "error": float(np.mean(guess[known] != y[known])) if known.any() else None,
-        "confusion": confusion.tolist(),
-        "reconstruction_error": reconstruction_error(model, x, z),
-        "log_distance": batched_log_distance(model, z, config, n_train),
-    }
+def evaluate(model: AnyModel, x: np.ndarray, y: np.ndarray, config: Config, n_train: int) -> dict:
+    """Error over the labelled rows of the split, confusion matrix (rows: true class), squared error, log d^2.
+
+    What a model has none of is None: its components may be no classes, a rival has no mixture and may not encode.
+    """
+    found: dict = dict.fromkeys(("error", "confusion", "reconstruction_error", "log_distance"))
+    z = encode_rows(model, x) if encodes(model) else None
+    if classifies(config):
+        mixture_joint = model.mixture.log_joint(z) if isinstance(model, Model) and z is not None else None
+        guess = (classify_rows(model, x) if mixture_joint is None else mixture_joint).argmax(dim=1).cpu().numpy()
+        known, k = y >= 0, len(model.class_weights)
+        confusion = np.zeros((k, k), dtype=int)
+        np.add.at(confusion, (y[known], guess[known]), 1)
+        found["error"] = float(np.mean(guess[known] != y[known])) if known.any() else None
+        found["confusion"] = confusion.tolist()
+    if z is not None:
+        found["reconstruction_error"] = reconstruction_error(model, x, z)
+        if isinstance(model, Model):
+            found["log_distance"] = batched_log_distance(model, z, config, n_train)
+    return found
 
 
 @torch.no_grad()
-def error(model: Model, x: np.ndarray, y: np.ndarray) -> float:
-    """The share of labelled rows whose class the posterior misses."""
-    guess = model.mixture.log_joint(encode_rows(model, x)).argmax(dim=1).cpu().numpy()
+def error(model: AnyModel, x: np.ndarray, y: np.ndarray) -> float:
+    """The share of labelled rows whose class the model misses."""
+    guess = classify_rows(model, x).argmax(dim=1).cpu().numpy()
     return float(np.mean((guess != y)[y >= 0]))
 
 
 @torch.no_grad()
-def reconstruction_error(model: Model, x: np.ndarray, z: torch.Tensor, size: int = 1000) -> float:
+def reconstruction_error(model: Any, x: np.ndarray, z: torch.Tensor, size: int = 1000) -> float:
     """Squared error summed over features, averaged over samples; images in 0..1, tables standardised."""
     total = 0.0
     for i in range(0, len(x), size):

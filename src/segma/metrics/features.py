@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from segma import runs
+from segma.baselines import AnyModel
 from segma.data.arrays import Progress
 from segma.draw import to_uint8
 from segma.errors import InputError, RunFailed
@@ -112,21 +113,24 @@ def blocks(x: np.ndarray, size: int = 4096) -> Iterator[np.ndarray]:
     return (x[i : i + size] for i in range(0, len(x), size))
 
 
-def sampled(model: Model, n: int, seed: int, size: int = 1000) -> tuple[np.ndarray, np.ndarray]:
-    """n new images, uint8, and their classes: a class from the mixture's weights, a code from its Gaussian, decoded."""
-    generator, mixture = torch.Generator().manual_seed(seed), model.mixture
-    y = torch.multinomial(mixture.weights.detach().cpu(), n, replacement=True, generator=generator)
-    noise = torch.randn(n, mixture.d, generator=generator).to(mixture.means)
-    z = mixture.means[y] + mixture.variances[y].sqrt()[:, None] * noise
-    return decoded(model, z, size), y.numpy()
+@torch.no_grad()
+def sampled(model: AnyModel, n: int, seed: int, size: int = 1000) -> tuple[np.ndarray, np.ndarray]:
+    """n new images, uint8, and their classes: a class by its weight, then a sample of it."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.multinomial(model.class_weights.detach().cpu(), n, replacement=True, generator=generator)
+    if isinstance(model, Model):  # all codes at once, so that they do not depend on `size`
+        return decoded(model, model.draw(y, generator), size), y.numpy()
+    generator = torch.Generator(model.device).manual_seed(seed)  # a rival draws where it computes
+    parts = (model.generate(part.to(model.device), generator) for part in y.split(size))
+    return np.concatenate([to_uint8(model.restore(part).cpu().numpy()) for part in parts]), y.numpy()
 
 
-def reconstructed(model: Model, x: np.ndarray, size: int = 1000) -> np.ndarray:
+def reconstructed(model: AnyModel, x: np.ndarray, size: int = 1000) -> np.ndarray:
     """Images encoded and decoded, uint8."""
     return decoded(model, encode_rows(model, x, size), size)
 
 
-def interpolated(model: Model, x: np.ndarray, n: int, seed: int, size: int = 1000) -> np.ndarray:
+def interpolated(model: AnyModel, x: np.ndarray, n: int, seed: int, size: int = 1000) -> np.ndarray:
     """n times: two random images, one uniform point on the segment between their codes, decoded (paper, Table 3)."""
     generator = torch.Generator().manual_seed(seed)
     a, b = pairs(encode_rows(model, x, size), n, generator)
@@ -134,7 +138,7 @@ def interpolated(model: Model, x: np.ndarray, n: int, seed: int, size: int = 100
     return decoded(model, torch.lerp(a, b, t), size)
 
 
-def interpolated_at(model: Model, x: np.ndarray, t: float, n: int, seed: int, size: int = 1000) -> np.ndarray:
+def interpolated_at(model: AnyModel, x: np.ndarray, t: float, n: int, seed: int, size: int = 1000) -> np.ndarray:
     """The same pairs as `interpolated`, all at t: 0 and 1 are reconstructions."""
     a, b = pairs(encode_rows(model, x, size), n, torch.Generator().manual_seed(seed))
     return decoded(model, torch.lerp(a, b, t), size)
@@ -149,7 +153,7 @@ def pairs(z: Tensor, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor
     return z[first], z[(first + step) % len(z)]
 
 
-def decoded(model: Model, z: Tensor, size: int) -> np.ndarray:
+def decoded(model: AnyModel, z: Tensor, size: int) -> np.ndarray:
     """Codes as uint8 images, batch by batch."""
     return np.concatenate([to_uint8(decode_rows(model, part)) for part in z.detach().split(size)])
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from segma.baselines import AnyModel, encodes
 from segma.data.arrays import Data, Progress, fingerprint
 from segma.errors import InputError
 from segma.metrics import inception
@@ -27,7 +28,6 @@ from segma.metrics.features import (
     some_rows,
     statistics,
 )
-from segma.model import Model
 
 ALONG = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)  # points of an interpolation; the pairs have no order, so t is as 1 - t
 KEPT = 10_000  # rows of a split whose features are kept beside the statistics of all of them
@@ -114,7 +114,7 @@ def reference(x: np.ndarray, extract: Extract, folder: Path, key: dict, text: st
 
 
 def scores(
-    model: Model,
+    model: AnyModel,
     data: Data,
     inception_path: Path | None,
     data_dir: Path,
@@ -131,7 +131,7 @@ def scores(
     """
     check(data, n, rows)
     path = inception.find(inception_path, data_dir)
-    net, digest = inception.load(path, model.means.device), inception.digest(path)
+    net, digest = inception.load(path, model.device), inception.digest(path)
     weights = {"file": path.name, "sha256": digest, "known": digest == inception.KNOWN}
 
     def extract(images: np.ndarray, text: str) -> np.ndarray:
@@ -145,7 +145,7 @@ def scores(
         "quantisation": "uint8 (rounded), grey repeated to RGB, then (x - 128) / 128",
         "precision": "float32, statistics in float64",
         **found["protocol"],
-        "device": model.means.device.type,
+        "device": model.device.type,
         "version": PROTOCOL,
     }
     return found
@@ -168,7 +168,7 @@ def check(data: Data, n: int, rows: int | None) -> None:
 
 
 def measured(
-    model: Model,
+    model: AnyModel,
     data: Data,
     extract: Extract,
     folder: Path,
@@ -181,14 +181,12 @@ def measured(
     """The scores of a model by features of any kind."""
     images, labels = sampled(model, n, seed)
     again = some_rows(len(data.x_test), n)
-    made = {
-        "fid": images,
-        "interpolation_fid": interpolated(model, data.x_test, n, seed),
-        "reconstruction_fid": reconstructed(model, data.x_test[again]),
-    }
-    at = {f"interpolation at t = {t:g}": t for t in along}
+    made, at = {"fid": images}, {f"interpolation at t = {t:g}": t for t in along if encodes(model)}
+    if encodes(model):
+        made["interpolation_fid"] = interpolated(model, data.x_test, n, seed)
+        made["reconstruction_fid"] = reconstructed(model, data.x_test[again])
     made |= {name: interpolated_at(model, data.x_test, t, n, seed) for name, t in at.items()}
-    if model.mixture.k != len(data.classes):  # a component is no class
+    if len(model.class_weights) != len(data.classes):  # a component is no class
         labels = np.full(n, -1)
     found = compared(made, labels, data, extract, folder, key, seed, rows)
     if at:
@@ -197,7 +195,7 @@ def measured(
     found["protocol"] |= {
         "samples": n,
         "seed": seed,
-        "class_weights": model.mixture.weights.tolist(),
+        "class_weights": model.class_weights.tolist(),
         "interpolation": "random pairs of test images, one uniform point on the segment between their codes",
         "reconstruction": f"{len(again)} test images",
     }

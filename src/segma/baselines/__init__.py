@@ -1,0 +1,43 @@
+"""The paper's rivals, and every model by its name. What trains, keeps, measures or draws a run goes by this face:
+
+    prepare, restore, classify(x), generate(y, generator), class_weights     all
+    encode(x), decode(z)                                                     all but Triple-GAN, which cannot encode
+    mixture                                                                  SeGMA and CWAE
+
+A rival trains in turns. `turns(done)` names those of a step when so much of the training is over, `players()` has the
+parameters that each trains, `terms(turn, rows, generator)` gives its losses, and what moves without gradients moves in
+`after()`, where there is one.
+"""
+
+from segma.baselines.adgm import ADGM
+from segma.baselines.gaussian import Rows
+from segma.baselines.m1m2 import M1M2
+from segma.baselines.triple_gan import TripleGAN
+from segma.config import Config
+from segma.errors import InputError
+from segma.model import Model
+
+Rival = M1M2 | ADGM | TripleGAN
+AnyModel = Model | Rival
+RIVALS: dict[str, type[Rival]] = {"m1m2": M1M2, "adgm": ADGM, "triple-gan": TripleGAN}
+__all__ = ["ADGM", "M1M2", "RIVALS", "AnyModel", "Rival", "Rows", "TripleGAN", "build", "classifies", "encodes"]
+
+
+def build(config: Config, shape: tuple[int, ...], k: int) -> AnyModel:
+    """An untrained model of the kind that `config.model` names; CWAE is SeGMA with a single Gaussian."""
+    if config.model in RIVALS:
+        if config.average:
+            raise InputError(f"average = {config.average} is for segma; {config.model} has no averaged weights to set")
+        return RIVALS[config.model](config, shape, k)
+    if config.weight_decay:
+        raise InputError(f"weight_decay = {config.weight_decay} is for {', '.join(RIVALS)}; {config.model} has none")
+    return Model(config, shape, 1 if config.model == "cwae" else k)
+
+
+def classifies(config: Config) -> bool:
+    """Whether its classes are the data's: without cross-entropy, components are no classes."""
+    return config.model != "cwae" and (config.model != "segma" or config.beta > 0)
+
+
+def encodes(model: AnyModel) -> bool:
+    return hasattr(model, "encode")

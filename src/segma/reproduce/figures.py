@@ -1,0 +1,163 @@
+"""The paper's figures, drawn anew: samples, interpolations, style transfer, intensity, and what settings change."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from segma import apply, draw, latent, launch, plots, runs, sweep
+from segma.baselines import AnyModel, encodes
+from segma.model import Model, decode_rows, encode_rows
+from segma.reproduce import cells
+from segma.reproduce.cells import Work
+from segma.reproduce.paper import ROWS, TABLES, rows
+from segma.reproduce.tables import Section, differences
+
+STEPS, SHOWN = 9, 6  # columns of a strip, and its rows
+GRID = {"alpha": ("1", "5", "20"), "beta": ("1", "10", "50")}
+DIMENSIONS = ("2", "5", "10", "20")
+LABELS = ("20", "50", "100", "500")
+
+
+def models(work: Work, names: Sequence[str]) -> dict[str, AnyModel]:
+    """The trained models of these rows, seed 0; those that fail are left out."""
+    found = {}
+    for row in names:
+        if cells.results(row, work, 0, fid=False) is not None:
+            found[row] = runs.load_model(runs.read(work.out / "runs" / cells.name(row, work, 0)))
+    return found
+
+
+def samples(work: Work) -> Section:
+    """New samples of every class, a picture per model."""
+    pictures = []
+    for row, model in models(work, rows(TABLES["table1"].numbers, work.data)).items():
+        made = apply.class_samples(model, 10, 0)
+        names = work.whole.classes if len(made) == len(work.whole.classes) else ()
+        pictures.append(_keep(work, f"samples-{row}", draw.grid(made, names)))
+    return Section("Samples, a row per class", [], pictures, ["CWAE has a single Gaussian: no classes."])
+
+
+def interpolations(work: Work) -> Section:
+    """From one test image to another: of the rivals, codes and one-hot labels together, as the paper did."""
+
+    def path(model: AnyModel, z: Tensor) -> Tensor:
+        return latent.linear(z[:SHOWN], z[SHOWN:], STEPS)
+
+    return _strips(work, "Interpolations", "interpolation", ("segma", "adgm"), path, 2 * SHOWN)
+
+
+def transfer(work: Work) -> Section:
+    """Every sample on its way to the class after its own; of ADGM, the label goes over and the code stays."""
+
+    def path(model: AnyModel, z: Tensor) -> Tensor:
+        k = len(model.class_weights)
+        if isinstance(model, Model):
+            own = latent.nearest_class(z, model.mixture)
+            moved = [latent.transfer(z, own, (own + 1) % k, model.mixture, t) for t in np.linspace(0, 1, STEPS)]
+        else:
+            style, own = z[:, :-k], z[:, -k:]
+            goal = own.roll(1, dims=1)
+            moved = [torch.cat([style, torch.lerp(own, goal, float(t))], dim=1) for t in np.linspace(0, 1, STEPS)]
+        return torch.stack(moved, dim=1)
+
+    return _strips(work, "Smooth style transfer, to the next class", "transfer", ("segma", "adgm"), path, SHOWN)
+
+
+def intensity(work: Work) -> Section:
+    """More of what sets a sample's class apart from all others, alpha from 0 to 1."""
+
+    def path(model: AnyModel, z: Tensor) -> Tensor:
+        assert isinstance(model, Model)
+        own = latent.nearest_class(z, model.mixture)
+        moved = [latent.intensify(z, own, None, model.mixture, float(a)) for a in np.linspace(0, 1, STEPS)]
+        return torch.stack(moved, dim=1)
+
+    return _strips(work, "Intensity of the class", "intensity", ("segma",), path, SHOWN)
+
+
+def _strips(
+    work: Work, title: str, name: str, names: Sequence[str], path: Callable[[AnyModel, Tensor], Tensor], n: int
+) -> Section:
+    """A strip per model: the given test images, and what lies on the path of their codes."""
+    x = work.whole.x_test[np.sort(np.random.default_rng(0).permutation(len(work.whole.x_test))[:n])]
+    pictures = []
+    for row, model in models(work, names).items():
+        if not encodes(model):
+            continue
+        with torch.no_grad():
+            codes = path(model, encode_rows(model, x))
+        made = draw.to_uint8(decode_rows(model, codes.flatten(0, 1)))
+        made = made.reshape(SHOWN, STEPS, *made.shape[1:])
+        given = [x[:SHOWN], x[SHOWN:]] if n > SHOWN else [x]
+        given = [part if part.dtype == np.uint8 else draw.to_uint8(part) for part in given]
+        heads = ["given", *(f"{t:.3g}" for t in np.linspace(0, 1, STEPS)), *["given"] * (len(given) - 1)]
+        pictures.append(_keep(work, f"{name}-{row}", draw.sheet(given, made, heads)))
+    return Section(title, [], pictures, [f"From the top: {', '.join(ROWS[row].title for row in names)}."])
+
+
+def sensitivity(work: Work) -> Section:
+    """alpha x beta: test error, and FID where its network is there."""
+    found = _swept(work, "sensitivity", [f"{key}={','.join(values)}" for key, values in GRID.items()])
+    pictures = []
+    for score, form in (("error", "{:.1%}"), ("fid", "{:.1f}")):
+        values = [[_mean(found, score, alpha=a, beta=b) for b in GRID["beta"]] for a in GRID["alpha"]]
+        if np.isfinite(values).any():
+            picture = plots.heat_map(np.array(values), *GRID.values(), ("alpha", "beta"), score, form)
+            pictures.append(_keep(work, f"sensitivity-{score}", picture))
+    return Section("Sensitivity to alpha and beta", [], pictures, differences(work))
+
+
+def dimension(work: Work) -> Section:
+    return _line(work, "dimension", "latent_dim", DIMENSIONS, "Number of latent dimensions")
+
+
+def labels(work: Work) -> Section:
+    most = int((work.whole.y_train >= 0).sum())
+    return _line(work, "labels", "labels", [n for n in LABELS if int(n) <= most], "Number of labels")
+
+
+def _line(work: Work, name: str, key: str, values: Sequence[str], title: str) -> Section:
+    """One setting against error and FID."""
+    found = _swept(work, name, [f"{key}={','.join(values)}"])
+    curves = {score: [_mean(found, score, **{key: value}) for value in values] for score in ("error", "fid")}
+    table = [[key, "error", "FID"]]
+    for i, value in enumerate(values):
+        table.append(
+            [value, f"{curves['error'][i]:.2%}", "-" if np.isnan(curves["fid"][i]) else f"{curves['fid'][i]:.1f}"]
+        )
+    drawn = {score: curve for score, curve in curves.items() if np.isfinite(curve).any()}
+    return Section(title, table, [_keep(work, name, plots.curves(values, drawn, key))], differences(work))
+
+
+def _swept(work: Work, name: str, grid: list[str]) -> list[dict]:
+    """The models of a grid with the paper's recipe, trained as stacks; their settings, error and FID."""
+    plain = launch.config_for(work.data, work.whole, "paper", {})
+    shorter = cells.shortened(plain, len(work.whole.x_train), work.most)
+    settings, folder = sweep.grid(grid, work.seeds), work.out / name
+    jobs = sweep.open_jobs(work.data, settings, "paper", shorter, folder, work.data_dir, work.device, work.progress)
+    if any(job.state.step < job.last for job in jobs):
+        work.say(f"{name}: {len(jobs)} models")
+        for _ in sweep.train(jobs, work.stop):
+            pass
+    found = []
+    for cell, job in zip(settings, jobs, strict=True):
+        if work.stop() or not (job.run.path / "model.safetensors").exists():
+            continue
+        result = cells.measured(work, job, fid=True)
+        found.append({**cell, "error": result.get("test_error"), "fid": result.get("fid", {}).get("test")})
+    return found
+
+
+def _mean(found: Sequence[dict], score: str, **cell: str) -> float:
+    values = [row[score] for row in found if row[score] is not None and all(row[k] == v for k, v in cell.items())]
+    return float(np.mean(values)) if values else np.nan
+
+
+def _keep(work: Work, name: str, picture: Image.Image) -> str:
+    file = Path("pictures") / f"{name}.png"
+    runs.write(work.out / file, draw.png(picture))
+    return str(file)

@@ -1,0 +1,86 @@
+"""The paper's tables, measured: a line per model, the paper's number beside ours."""
+
+import math
+import statistics
+from typing import NamedTuple
+
+from segma.reproduce import cells
+from segma.reproduce.cells import Work
+from segma.reproduce.paper import ROWS, TABLES, rows
+
+
+class Section(NamedTuple):
+    """A part of the page: a title, a table as rows of cells (the first is its head), pictures, and notes."""
+
+    title: str
+    table: list[list[str]]
+    pictures: list[str]
+    notes: list[str]
+
+
+def table(item: str, work: Work) -> Section:
+    """Train and measure what the table needs, then draw it up."""
+    about = TABLES[item]
+    lines, notes = [["model", "the paper", "measured", "seeds", "steps", "training", "command"]], []
+    few = 0
+    for row in rows(about.numbers, work.data):
+        found = [cells.results(row, work, seed, fid=about.score != "error") for seed in range(work.seeds)]
+        if work.stop():
+            break
+        good = [result for result in found if result is not None]
+        few += sum(bool(result[about.score]["protocol"]["few"]) for result in good if about.score in result)
+        values = [value for value in (score(result, about.score) for result in good) if value is not None]
+        paper = about.numbers[row].get(work.data)
+        steps = sorted({result["protocol"]["steps"] for result in good})
+        lines.append(
+            [
+                ROWS[row].title,
+                "-" if paper is None else about.form.format(paper),
+                shown(values, about.form) if values else "failed" if not good else "-",
+                str(len(values)),
+                ", ".join(f"{number:,}" for number in steps),
+                took(row, work),
+                f"`{cells.command(row, work, cells.settings_of(row, work, 0))}`",
+            ]
+        )
+    if about.score != "error":
+        notes.append(f"FID against the test split, {work.samples:,} samples, Inception of 2015-12-05.")
+        if work.weights is None:
+            notes.append("The FID network's weights are not there, so nothing was measured: see the guide, Scores.")
+        elif few:
+            notes.append(f"{work.samples} samples are fewer than 2,048: these numbers compare with each other only.")
+    return Section(f"{item.capitalize()}: {about.title}, {work.whole.name}", lines, [], notes + differences(work))
+
+
+def score(result: dict, name: str) -> float | None:
+    if name == "error":
+        return result.get("test_error", result.get("validation_error"))
+    return result[name]["test"] if name in result else None
+
+
+def shown(values: list[float], form: str) -> str:
+    spread = f" ± {form.format(statistics.stdev(values))}" if len(values) > 1 else ""
+    return form.format(statistics.fmean(values)) + spread
+
+
+def took(row: str, work: Work) -> str:
+    """Seconds of training, the mean over the seeds that have finished."""
+    known = [cells.seconds(work.out / "runs" / cells.name(row, work, seed)) for seed in range(work.seeds)]
+    known = [value for value in known if not math.isnan(value)]
+    return f"{statistics.fmean(known):,.0f} s" if known else "-"
+
+
+def differences(work: Work) -> list[str]:
+    """What is not as in the paper, for these data and this budget."""
+    about = {
+        "digits": "The 8x8 digits are not in the paper, whose numbers are for other data.",
+        "svhn": "SVHN without its extra set (73,257 training images instead of 604,388).",
+        "celeba": f"CelebA: {len(work.whole.x_train):,} training images (the paper: 162,770 or 182,637).",
+    }
+    notes = [about[work.data]] if work.data in about else []
+    if work.most is not None:
+        notes.append(
+            f"Budget {work.budget}: at most {work.most:,} steps per model, so nothing has converged for certain."
+        )
+    notes.append("Labels: a stratified random subset for each seed; the last weights are measured, none is chosen.")
+    return notes

@@ -1,0 +1,120 @@
+"""segma reproduce: cells are made once, failures are reported, the paper's numbers are the paper's."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from segma import launch, reproduce
+from segma.reproduce import cells, page, tables
+from segma.reproduce.paper import ROWS, TABLES, rows
+from test_rivals import call, npz, segma  # noqa: F401
+
+PAPER = Path(__file__).parents[2] / "shared" / "paper" / "segma.tex"
+
+
+@pytest.fixture
+def work(npz, tmp_path, monkeypatch):  # noqa: F811
+    """A reproduction of a few steps on tiny pictures, without the FID network."""
+    monkeypatch.setenv("SEGMA_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setattr(cells, "QUICK_STEPS", 6)
+    monkeypatch.setattr(reproduce.figures, "GRID", {"alpha": ("1", "5"), "beta": ("1", "10")})
+    monkeypatch.setattr(reproduce.figures, "DIMENSIONS", ("2", "3"))
+    monkeypatch.setattr(reproduce.figures, "LABELS", ("6", "12"))
+    lines: list[str] = []
+    whole = launch.read_data(str(npz), {}, None, None)
+    return cells.Work(
+        str(npz), whole, 2, "quick", tmp_path / "out", None, "cpu", lambda steps, epochs: list(steps), lines.append
+    )
+
+
+def test_every_item_is_made_and_on_the_page(work):
+    sections = reproduce.reproduce(list(reproduce.ITEMS), work)
+    assert work.failed == {}
+    assert len(sections) == len(reproduce.ITEMS)
+    text, web = (work.out / "index.md").read_text(), (work.out / "index.html").read_text()
+    for section in sections:
+        assert section.title in text
+        for picture in section.pictures:
+            assert (work.out / picture).read_bytes().startswith(b"\x89PNG")
+            assert picture in text
+            assert picture in web
+    errors = next(section for section in sections if section.title.startswith("Table2"))
+    assert [line[0] for line in errors.table[1:]] == [ROWS[name].title for name in rows(TABLES["table2"].numbers, "x")]
+    assert all(re.fullmatch(r"[\d.]+% ± [\d.]+%", line[2]) for line in errors.table[1:])
+    assert any("not there" in note for note in sections[0].notes)  # no FID without its network
+
+
+def test_what_is_finished_is_not_run_again(work, monkeypatch):
+    first = cells.results("segma", work, 0, fid=False)
+    monkeypatch.setattr(launch, "train", lambda *_: pytest.fail("trained again"))
+    assert cells.results("segma", work, 0, fid=False) == first
+    assert cells.seconds(work.out / "runs" / cells.name("segma", work, 0)) > 0
+
+
+def test_a_cell_that_was_stopped_goes_on(work):
+    job = cells.opened("adgm", work, 0, work.out / "runs" / cells.name("adgm", work, 0))
+    for _ in launch.train(job, lambda: job.state.step >= 2):
+        pass
+    assert cells.results("adgm", work, 0, fid=False)["protocol"]["steps"] == job.last
+
+
+def test_a_cell_that_fails_is_reported_and_the_rest_goes_on(work, monkeypatch):
+    monkeypatch.setitem(ROWS, "adgm", ROWS["adgm"]._replace(settings={"model": "adgm", "learning_rate": "100"}))
+    section = tables.table("table2", work)
+    lines = {line[0]: line[2] for line in section.table[1:]}
+    failed = {name.split("-")[1] for name in work.failed}
+    assert failed <= {"adgm"}
+    assert (lines["ADGM"] == "failed") is bool(failed)
+    assert re.match(r"[\d.]+%", lines["SeGMA"])
+
+
+def test_another_budget_needs_another_folder(work):
+    cells.results("segma", work, 0, fid=False)
+    other = cells.Work(**{**work.__dict__, "budget": "3", "failed": {}})
+    assert cells.results("segma", other, 0, fid=False) is None
+    assert "other settings" in other.failed[cells.name("segma", work, 0)]
+
+
+def test_commands_stand_beside_numbers_and_work(work, call, tmp_path):  # noqa: F811
+    words = cells.command("m1m2", work, cells.settings_of("m1m2", work, 1)).split()
+    assert words[:2] == ["segma", "train"]
+    assert call(*words[1:], "--out", tmp_path / "again")[0] == 0
+    cells.results("m1m2", work, 1, fid=False)
+    mine, theirs = (
+        json.loads((path / "config.json").read_text())["settings"]
+        for path in (tmp_path / "again", work.out / "runs" / cells.name("m1m2", work, 1))
+    )
+    assert mine == theirs
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="needs the paper's source")
+def test_the_numbers_are_the_papers():
+    text = PAPER.read_text()
+    for table in TABLES.values():
+        for row, numbers in table.numbers.items():
+            for value in numbers.values():
+                shown = f"{100 * value:.1f}\\%" if table.score == "error" else f"{value:.2f}"
+                assert shown in text, (row, shown)
+
+
+def test_the_page_says_what_it_is_given():
+    section = tables.Section("A <title>", [["a", "b"], ["`x < y`", "2"]], ["p.png"], ["a note"])
+    text, web = page.as_markdown("T", ["intro"], [section]), page.as_html("T", ["intro"], [section])
+    assert "| `x < y` | 2 |" in text
+    assert "<code>x &lt; y</code>" in web
+    assert "A &lt;title&gt;" in web
+
+
+def test_wrong_calls_are_one_line(call):  # noqa: F811
+    for words, message in (
+        (("reproduce", "table9"), "table9"),
+        (("reproduce", "table1", "--budget", "much"), "much"),
+        (("reproduce", "table1", "--seeds", "0"), "--seeds 0"),
+        (("reproduce", "table1", "--data", "none"), "none"),
+    ):
+        status, _, err = call(*words)
+        assert status == 2
+        assert message in err
+        assert len(err.strip().splitlines()) == 1
