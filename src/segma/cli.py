@@ -185,12 +185,14 @@ def sample(
     label: Annotated[str | None, typer.Option(metavar="CLASS", help="One class; else a row for each.")] = None,
     n: Annotated[str, typer.Option("-n", metavar="N", help="How many of each.")] = "10",
     seed: Annotated[str, typer.Option(metavar="S", help="The same seed gives the same samples.")] = "0",
+    spread: Annotated[str, typer.Option(metavar="A", help="Below 1 more typical, above 1 more unusual.")] = "1",
 ) -> None:
     """Generate new samples, by class, as a picture."""
-    from segma import apply, runs
+    from segma import apply, edit, runs
     from segma.config import whole
 
-    apply.write_samples(runs.read(run), label, whole("-n", n, 1), whole("--seed", seed, 0), out)
+    wide = edit.number("--spread", spread)
+    apply.write_samples(runs.read(run), label, whole("-n", n, 1), whole("--seed", seed, 0), out, wide)
     print(f"wrote {out}")
 
 
