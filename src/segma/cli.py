@@ -279,6 +279,35 @@ def similarity(
         print(line, file=sys.stderr)
 
 
+@app.command()
+def studio(
+    run: Annotated[Path | None, typer.Argument(metavar="RUN", help="A run on images; else one on digits.")] = None,
+    port: Annotated[
+        str | None, typer.Option(metavar="P", help="The port to serve at; else the first that is free.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to serve at: this computer alone, unless told.")] = "127.0.0.1",
+    browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
+) -> None:
+    """Open a local web page to edit images with a run; without one, train on digits first."""
+    try:
+        from segma import studio as web
+    except ImportError:
+        raise InputError("the studio is not part of this installation") from None
+    from segma.config import whole
+
+    web.library()
+    at = None if port is None else whole("--port", port, 1)
+    if run is None:
+        run = web.digits_run()
+        if run is None:
+            from segma import launch
+
+            run = launch.free_name("digits")
+            print("training on the embedded digits first, about half a minute", file=sys.stderr)
+            _train(launch.start("digits", out=run))
+    web.serve(run, host, at, browser, lambda line: print(line, flush=True))
+
+
 @data_app.command("list")
 def data_list(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """The named data sets, and whether their files are there."""
