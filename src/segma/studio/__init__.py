@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,10 +100,10 @@ def digits_run(folder: Path = Path("runs")) -> Path | None:
 
 
 def serve(run: Path, host: str, port: int | None, browser: bool, say: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C."""
-    import time
-
+    """Serve until Ctrl-C, or until the process is asked to end."""
+    over = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: over.set())
     with served(run, host, port, browser) as address:
         say(f"studio: {address}  (Ctrl-C ends it)")
-        while True:
-            time.sleep(3600)
+        over.wait()

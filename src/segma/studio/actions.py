@@ -44,7 +44,7 @@ def stand(edit: Edit, classes: int, attributes: int) -> list[Any]:
 
 
 def read_sliders(opened: Opened, values: Sequence[float], classes: int, shift: tuple[float, float]) -> Edit:
-    k, a = len(opened.run.classes), len(opened.axes)
+    k, a = len(opened.run.classes), len(opened.levers)
     towards, intensity = values[:k], values[classes : classes + k]
     return Edit(
         tuple(map(float, towards)),
@@ -102,7 +102,7 @@ def number(at: dict, name: str) -> float:
 def slider_labels(opened: Opened, classes: int, attributes: int) -> list[str | None]:
     """What each slider but the last says; None where the run has no use for it."""
     names: list[str | None] = [*opened.run.classes, *[None] * (classes - len(opened.run.classes))]
-    ends = [f"{axis.values[0]}  \N{LEFT RIGHT ARROW}  {axis.values[-1]}" for axis in opened.axes]
+    ends = [lever.text for lever in opened.levers]
     return [*names, *names, *ends, *[None] * (attributes - len(ends))]
 
 
@@ -110,14 +110,14 @@ def about(opened: Opened) -> list[Any]:
     """What the page says of a run, and the parts that depend on it: attributes, map, canvas, classes to draw."""
     (h, w, c), names = opened.run.shape, opened.run.classes
     text = (
-        f"{opened.run.data['name']}: {len(names)} classes, {'grey' if c == 1 else 'colour'}. A picture of any size is cut "
-        f"to its centre and resized to {w} x {h}; results have that resolution, the model's, and are shown enlarged "
+        f"{opened.run.data['name']}: {len(names)} classes, {'grey' if c == 1 else 'colour'}. A picture of any size is "
+        f"cut to its centre and resized to {w} x {h}; results have that resolution, the model's, and are shown large "
         "without blur."
     )
     return [
         f'<p class="note">{view.escape(text)}</p>',
-        gr.Tabs(selected="attributes" if opened.axes else "towards"),
-        gr.Tab(visible=bool(opened.axes)),
+        gr.Tabs(selected="attributes" if opened.levers else "towards"),
+        gr.Tab(visible=bool(opened.levers)),
         chart(opened.run.path)[1],
         paper(opened),
         gr.Accordion(visible=c == 1),

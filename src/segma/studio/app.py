@@ -19,7 +19,7 @@ ABOUT = "Open an image, change what it is, watch it change. Everything stays on 
 def page(found: Mapping[str, Path]) -> gr.Blocks:
     """The studio for these runs, by name; the first is shown first."""
     named = [runs.read(path).classes for path in found.values()]
-    classes, attributes = max(map(len, named)), max(len(shelf.axes(names)) for names in named)
+    classes, attributes = max(map(len, named)), max(len(shelf.levers(names)) for names in named)
     with gr.Blocks(title="segma studio", analytics_enabled=False, delete_cache=(600, 600)) as blocks:
         p = SimpleNamespace(given=gr.State(), history=gr.State(), first=gr.State(), last=gr.State())
         with gr.Row(elem_id="top"):
@@ -33,7 +33,7 @@ def page(found: Mapping[str, Path]) -> gr.Blocks:
             )
         p.about = gr.HTML(elem_id="about")
         with gr.Tabs(elem_id="tabs") as p.tabs:
-            with gr.Tab("Edit", id="edit"), gr.Row():
+            with gr.Tab("Edit", id="edit"), gr.Row(elem_id="bench"):
                 with gr.Column(scale=3, min_width=250):
                     p.open = panels.opening()
                 with gr.Column(scale=4, min_width=300):
@@ -46,7 +46,7 @@ def page(found: Mapping[str, Path]) -> gr.Blocks:
                 p.new = panels.generating()
             with gr.Tab("Look", id="look") as p.look_tab:
                 p.look = panels.looking()
-            with gr.Tab("Take away", id="take"):
+            with gr.Tab("Take away", id="take") as p.take_tab:
                 p.take = panels.taking()
         p.sliders = [*p.edit.towards, *p.edit.intensity, *p.edit.attribute, p.edit.style]
         p.picture = [p.history, p.show.stage, p.show.bars, p.edit.marker, p.show.undo, p.show.redo]
@@ -74,7 +74,8 @@ def listener(p: SimpleNamespace, found: Mapping[str, Path]) -> Callable:
             return run(name, *values, happened._data)
 
         fn = run_with_event if event else run
-        gr.on(list(events), fn, [p.run, *inputs], outputs, show_progress="hidden", **options)
+        options = {"api_visibility": "private", "show_progress": "hidden"} | options
+        gr.on(list(events), fn, [p.run, *inputs], outputs, **options)
 
     return on
 
@@ -93,7 +94,7 @@ def wire(p: SimpleNamespace, on: Callable, blocks: gr.Blocks) -> None:
         files = view.downloads(export.files(opened, given, edit))
         return [files, export.python(opened, given, edit), export.command(opened, given, edit)]
 
-    on([p.take.make.click], take, [p.given, p.history], [p.take.links, p.take.python, p.take.shell])
+    on([p.take_tab.select], take, [p.given, p.history], [p.take.links, p.take.python, p.take.shell])
 
 
 def fresh(p: SimpleNamespace, opened: Opened, given: Given) -> list:
@@ -109,12 +110,23 @@ def wire_start(p: SimpleNamespace, on: Callable, blocks: gr.Blocks) -> None:
         given, text, *rest = fresh(p, opened, actions.first_picture(opened))
         labels = actions.slider_labels(opened, p.classes, p.attributes)
         sliders = [gr.Slider(value=0, label=text or "", visible=text is not None) for text in labels]
-        return [*actions.about(opened), *sliders, given, text, *rest[: len(p.picture)], 1.0, None, None, "", "", ""]
+        start = [given, text, *rest[: len(p.picture)], 1.0, 0]
+        return [gr.Tabs(selected="edit"), *actions.about(opened), *sliders, *start, None, None, *[""] * 5]
 
-    parts = [p.about, p.edit.tabs, p.edit.attribute_tab, p.edit.area, p.open.canvas, p.open.drawing, p.new.label]
+    parts = [
+        p.tabs,
+        p.about,
+        p.edit.tabs,
+        p.edit.attribute_tab,
+        p.edit.area,
+        p.open.canvas,
+        p.open.drawing,
+        p.new.label,
+    ]
     parts += p.sliders[:-1]
-    opened = [p.given, p.open.given, *p.picture, p.edit.style]
-    ends = [p.first, p.last, p.between.start, p.between.end, p.between.strip]
+    opened = [p.given, p.open.given, *p.picture, p.edit.style, p.open.row]
+    way = p.between
+    ends = [p.first, p.last, way.start, way.end, way.strip, way.python, way.shell]
     on([p.run.change, blocks.load], switch, [], [*parts, *opened, *ends])
 
 
@@ -157,7 +169,15 @@ def wire_editing(p: SimpleNamespace, on: Callable) -> None:
         return go
 
     live = {"queue": False, "trigger_mode": "always_last"}  # the picture follows the hand
-    on([slider.input for slider in p.sliders], change, [*state, *p.sliders], p.picture, api_name="change", **live)
+    on(
+        [slider.input for slider in p.sliders],
+        change,
+        [*state, *p.sliders],
+        p.picture,
+        api_name="change",
+        api_visibility="undocumented",
+        **live,
+    )
     on([p.edit.area.select], move, state, p.picture, event=True, **live)
     steps = {
         p.show.undo: lambda _, history: session.undo(history),
@@ -177,11 +197,13 @@ def wire_between(p: SimpleNamespace, on: Callable) -> None:
     def go(opened: Opened, given: Given, first: Given | None, last: Given | None, steps: int, path: str) -> list:
         first, last = first or given, last or actions.other_picture(opened, given)
         ends = [view.figure(end.x, end.word, "an end of the way") for end in (first, last)]
-        return [first, last, *ends, actions.between(opened, first, last, int(steps), path)]
+        made = actions.between(opened, first, last, int(steps), path)
+        programs = [make(opened, first, last, int(steps), path) for make in (export.way_python, export.way_command)]
+        return [first, last, *ends, made, *programs]
 
     on([here.take_start.click], take, [p.given], [p.first, here.start])
     on([here.take_end.click], take, [p.given], [p.last, here.end])
-    outputs = [p.first, p.last, here.start, here.end, here.strip]
+    outputs = [p.first, p.last, here.start, here.end, here.strip, here.python, here.shell]
     on([here.go.click], go, [p.given, p.first, p.last, here.steps, here.path], outputs)
 
 

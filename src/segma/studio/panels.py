@@ -1,15 +1,17 @@
 """The page's panels: what stands where and what each control says of itself. What they do is in app.py."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import gradio as gr
 
+from segma.errors import InputError
 from segma.studio import export
 
 
 def opening() -> SimpleNamespace:
     """Where a picture comes from, and how the model sees it."""
-    upload = gr.File(label="Your picture: drop, paste or choose it", elem_id="upload", height=96)
+    upload = from_browser(gr.File(label="Your picture: drop, paste or choose it", elem_id="upload", height=96))
     with gr.Row(elem_classes="tight"):
         row = gr.Number(0, label="Test picture", precision=0, minimum=0, elem_id="row", min_width=110)
         another = gr.Button("Another", elem_id="another", size="sm", min_width=80)
@@ -17,6 +19,19 @@ def opening() -> SimpleNamespace:
         canvas = gr.HTML("", elem_id="canvas", js_on_load="studio.draw(element)")
     given = gr.HTML(elem_id="given")
     return SimpleNamespace(upload=upload, row=row, another=another, drawing=drawing, canvas=canvas, given=given)
+
+
+def from_browser(upload: gr.File) -> gr.File:
+    """Of a file that a request names by its address Gradio would fetch the content; this page asks nobody for files."""
+    keep = upload.async_move_resource_to_block_cache
+
+    async def refuse(path: str | Path | None) -> str | None:
+        if "://" in str(path):
+            raise InputError(f"{path}: an address, wanted is a file")
+        return await keep(path)
+
+    upload.async_move_resource_to_block_cache = refuse
+    return upload
 
 
 def showing() -> SimpleNamespace:
@@ -38,15 +53,16 @@ def editing(classes: int, attributes: int) -> SimpleNamespace:
     """The controls: as many as the run with most classes needs, of which a run shows its own."""
 
     def slider(name: str, i: int, low: float, high: float) -> gr.Slider:
+        both = ["lever", "both"] if low < 0 else "lever"
         return gr.Slider(
-            low, high, 0, step=0.05, label=f"{name} {i}", elem_id=f"{name}-{i}", elem_classes="lever", visible=False,
+            low, high, 0, step=0.05, label=f"{name} {i}", elem_id=f"{name}-{i}", elem_classes=both, visible=False,
             buttons=[],
         )  # fmt: skip
 
     with gr.Tabs(elem_id="controls", selected="towards") as tabs:
         with gr.Tab("Attributes", id="attributes", visible=False) as attribute_tab:
             gr.Markdown(
-                "Change one attribute and keep the others: left is its first value, right its other.",
+                "Change one attribute and keep the others: 1 is there, beyond is more, below 0 the other way.",
                 elem_classes="hint",
             )
             attribute = [slider("attribute", i, -1.5, 1.5) for i in range(attributes)]
@@ -90,9 +106,11 @@ def between() -> SimpleNamespace:
             )  # fmt: skip
             go = gr.Button("Interpolate", variant="primary", elem_id="interpolate")
     strip = gr.HTML(elem_id="strip")
+    python, shell = programs("way-")
     return SimpleNamespace(
-        start=start, end=end, take_start=take_start, take_end=take_end, steps=steps, path=path, go=go, strip=strip
-    )
+        start=start, end=end, take_start=take_start, take_end=take_end, steps=steps, path=path, go=go, strip=strip,
+        python=python, shell=shell,
+    )  # fmt: skip
 
 
 def generating() -> SimpleNamespace:
@@ -107,7 +125,9 @@ def generating() -> SimpleNamespace:
             0, 2, 1, step=0.1, label="Spread", info="below 1 more typical, above 1 more unusual", elem_id="spread"
         )
     samples = gr.HTML(elem_id="samples", js_on_load="studio.samples(element, trigger)")
-    shell = gr.Code(label="The same on the command line", language="shell", interactive=False, elem_id="samples-shell")
+    shell = gr.Code(
+        label="The same on the command line", language="shell", interactive=False, lines=1, elem_id="samples-shell"
+    )
     return SimpleNamespace(label=label, seed=seed, spread=spread, samples=samples, shell=shell)
 
 
@@ -131,8 +151,14 @@ def taking() -> SimpleNamespace:
         "The picture shown under *Edit*, and what makes it again. Pictures have the model's resolution; the larger one "
         f"repeats its pixels. The GIF goes from the picture given to the edited one and back, {export.STEPS} steps."
     )
-    make = gr.Button("Make the files", variant="primary", elem_id="make")
     links = gr.HTML(elem_id="files")
-    python = gr.Code(label="In Python", language="python", interactive=False, elem_id="python")
-    shell = gr.Code(label="On the command line", language="shell", interactive=False, elem_id="shell")
-    return SimpleNamespace(make=make, links=links, python=python, shell=shell)
+    python, shell = programs("")
+    return SimpleNamespace(links=links, python=python, shell=shell)
+
+
+def programs(prefix: str) -> tuple[gr.Code, gr.Code]:
+    """What makes a picture again."""
+    return (
+        gr.Code(label="In Python", language="python", interactive=False, lines=1, elem_id=f"{prefix}python"),
+        gr.Code(label="On the command line", language="shell", interactive=False, lines=1, elem_id=f"{prefix}shell"),
+    )

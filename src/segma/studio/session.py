@@ -29,7 +29,7 @@ class Edit(NamedTuple):
 
     towards: tuple[float, ...]  # a class each
     intensity: tuple[float, ...]  # a class each
-    attribute: tuple[float, ...]  # an attribute each, below 0 towards its first value, above towards its last
+    attribute: tuple[float, ...]  # a lever each
     style: float = 1.0
     shift: tuple[float, float] = (0.0, 0.0)  # on the plane of the map
 
@@ -46,7 +46,7 @@ class History(NamedTuple):
 def begin(opened: Opened, x: np.ndarray, word: str, note: str, drawn: tuple | None = None) -> Given:
     """Open a picture (h, w, c): it is encoded once, and edits only decode."""
     x = x if x.dtype == np.uint8 else draw.to_uint8(x)
-    z = encode_rows(opened.model, np.ascontiguousarray(x[None]))
+    z = encode_rows(opened.model, np.array(x[None]))
     if not z.isfinite().all():
         raise InputError(f"{word}: the model finds no code for it")
     return Given(x, z.numpy(), word, note, drawn)
@@ -74,24 +74,23 @@ def sampled_picture(opened: Opened, label: int, n: int, seed: int, spread: float
 
 def neutral(opened: Opened) -> Edit:
     k = len(opened.run.classes)
-    return Edit((0.0,) * k, (0.0,) * k, (0.0,) * len(opened.axes))
+    return Edit((0.0,) * k, (0.0,) * k, (0.0,) * len(opened.levers))
 
 
 def words(opened: Opened, given: Given, edit: Edit) -> tuple[dict[str, float], dict[str, float]]:
     """An edit as `SeGMA.edit` takes it: how far towards, and how intense, by name; what is 0 is left out.
 
-    An attribute's control goes from its first value to its last whatever the picture's own is: towards the other where
-    it points there, and, for more of its own, away from the other.
+    Where an attribute has two values, its control goes from one to the other whatever the picture's own is: towards the
+    other where it points there, and, for more of its own, away from the other.
     """
     classes = opened.run.classes
     towards = {name: amount for name, amount in zip(classes, edit.towards, strict=True) if amount}
     intensity = {name: amount for name, amount in zip(classes, edit.intensity, strict=True) if amount}
     z = torch.from_numpy(given.z)
-    for axis, amount in zip(opened.axes, edit.attribute, strict=True):
+    for (axis, to, back), amount in zip(opened.levers, edit.attribute, strict=True):
         if amount:
             own = int(latent.nearest_class(z, opened.model.mixture, axis.groups))
-            last = len(axis.values) - 1
-            towards |= {axis.values[0]: -amount} if own == last else {axis.values[last]: amount}
+            towards |= {axis.values[back]: -amount} if own == to and back is not None else {axis.values[to]: amount}
     return towards, intensity
 
 
@@ -126,7 +125,6 @@ def moved(opened: Opened, given: Given, edit: Edit, to: tuple[float, float]) -> 
     return edit._replace(shift=(edit.shift[0] + to[0] - x, edit.shift[1] + to[1] - y))
 
 
-@torch.inference_mode()
 def way(opened: Opened, a: Tensor, b: Tensor, steps: int, path: str = "linear") -> np.ndarray:
     """Pictures (steps, h, w, c) on the way from one code to another."""
     return picture(opened, latent.interpolate(a, b, steps, opened.model.mixture, path)[0])

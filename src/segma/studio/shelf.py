@@ -16,7 +16,20 @@ class Opened(NamedTuple):
 
     run: runs.Run
     model: Model
-    axes: tuple[attributes.Axis, ...]  # the attributes that its classes are products of
+    levers: tuple["Lever", ...]  # of the attributes that its classes are products of
+
+
+class Lever(NamedTuple):
+    """A control of an attribute: from one value to the other where there are two, else towards one of them."""
+
+    axis: attributes.Axis
+    to: int
+    back: int | None
+
+    @property
+    def text(self) -> str:
+        to = self.axis.values[self.to]
+        return f"towards {to}" if self.back is None else f"{self.axis.values[self.back]} \N{LEFT RIGHT ARROW} {to}"
 
 
 class Rows(NamedTuple):
@@ -35,8 +48,9 @@ def beside(path: Path) -> dict[str, Path]:
             f"{path} is a run on a table: the studio shows runs on images; use transfer or classify for it"
         )
     runs.read_tensors(path / "model.safetensors", runs.NO_MODEL)
-    others = sorted(other for other in path.resolve().parent.iterdir() if usable(other))
-    return {path.resolve().name: path} | {other.name: path.parent / other.name for other in others}
+    path = path.resolve() if path.name in ("", "..") else path
+    others = sorted(other for other in path.parent.iterdir() if usable(other))
+    return {path.name: path} | {other.name: other for other in others}
 
 
 def usable(path: Path) -> bool:
@@ -49,14 +63,19 @@ def usable(path: Path) -> bool:
 @lru_cache(maxsize=8)
 def opened(path: Path) -> Opened:
     run = runs.read(path)
-    return Opened(run, runs.load_model(run).requires_grad_(False), axes(run.classes))
+    return Opened(run, runs.load_model(run).requires_grad_(False), levers(run.classes))
 
 
-def axes(classes: tuple[str, ...]) -> tuple[attributes.Axis, ...]:
-    """The attributes whose values have names of their own: those that are no other's value, and no class."""
+def levers(classes: tuple[str, ...]) -> tuple[Lever, ...]:
+    """Of the attributes whose values have names of their own: those that are no other's value, and no class."""
     found = attributes.find(classes)
     names = [*classes, *(value for axis in found for value in axis.values)]
-    return tuple(axis for axis in found if all(names.count(value) == 1 for value in axis.values))
+    return tuple(
+        Lever(axis, to, 0 if len(axis.values) == 2 else None)
+        for axis in found
+        if all(names.count(value) == 1 for value in axis.values)
+        for to in range(len(axis.values) == 2, len(axis.values))
+    )
 
 
 @lru_cache(maxsize=8)
