@@ -173,8 +173,10 @@ def paper(opened: Opened) -> str:
     """A canvas in the colours of the run's pictures: light ink on dark, or the other way round."""
     light = session.picture(opened, opened.model.mixture.means).mean() > 127
     ink, ground = ("black", "white") if light else ("white", "black")
+    pen = max(28, round(1.3 * 280 / opened.run.shape[1]))  # more than a pixel of the model's
     return (
-        f'<canvas width="280" height="280" data-ink="{ink}" data-paper="{ground}" style="background:{ground}" '
+        f'<canvas width="280" height="280" data-ink="{ink}" data-paper="{ground}" data-pen="{pen}" '
+        f'style="background:{ground}" '
         'role="img" aria-label="draw here with the mouse or a finger"></canvas>'
         '<p class="note">Draw with the mouse or a finger; it opens when you let go. <button>Clear</button></p>'
     )
@@ -204,7 +206,13 @@ def look(path: Path) -> tuple[str, str, str]:
         )
     try:
         curves = view.plot(plots.training_curves(apply.training_log(run)), "training curves")
-        results = report.as_text(runs.read_json(path / "results.json"))
-    except (InputError, KeyError) as problem:
-        curves, results = "there is no log", f"{problem}; segma evaluate {path} measures it"
-    return close, curves, results
+    except InputError as problem:
+        curves = view.escape(problem)
+    return close, curves, results(path)
+
+
+def results(path: Path) -> str:
+    try:
+        return report.as_text(runs.read_json(path / "results.json"))
+    except (InputError, KeyError):
+        return f"not measured yet: segma evaluate {path}"

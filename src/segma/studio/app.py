@@ -178,7 +178,7 @@ def wire_editing(p: SimpleNamespace, on: Callable) -> None:
         api_visibility="undocumented",
         **live,
     )
-    on([p.edit.area.select], move, state, p.picture, event=True, **live)
+    on([p.edit.area.select], move, state, p.picture, event=True, queue=False, trigger_mode="multiple")
     steps = {
         p.show.undo: lambda _, history: session.undo(history),
         p.show.redo: lambda _, history: session.redo(history),

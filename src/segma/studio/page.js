@@ -25,7 +25,7 @@ const studio = {
     };
     const line = (from, to) => {
       const pen = canvas().getContext("2d");
-      Object.assign(pen, { strokeStyle: canvas().dataset.ink, lineWidth: canvas().width / 9, lineCap: "round" });
+      Object.assign(pen, { strokeStyle: canvas().dataset.ink, lineWidth: +canvas().dataset.pen, lineCap: "round" });
       pen.beginPath(); pen.moveTo(...from); pen.lineTo(...to); pen.stroke();
     };
     const blank = () => { if (!canvas().dataset.ready) { fill(); canvas().dataset.ready = "yes"; } };
@@ -42,11 +42,13 @@ const studio = {
       wait = setTimeout(() => canvas().toBlob((blob) => studio.give(blob, "drawing.png"), "image/png"), 250);
     });
     element.addEventListener("click", (event) => { if (event.target.closest("button")) fill(); });
+  },
+
+  paste() {
     document.addEventListener("paste", (event) => {
       const file = [...(event.clipboardData?.files ?? [])][0];
       if (file) { event.preventDefault(); studio.give(file, file.name || "pasted.png"); }
     });
-    studio.hold();
   },
 
   // While the button is held, or its key, the stage shows the picture that was given.
@@ -58,8 +60,19 @@ const studio = {
   },
 
   map(element, trigger) {
-    let held = false, sent = 0;
-    const send = (x, y) => { sent = Date.now(); trigger("select", { x, y }); };
+    // One place at a time is sent, the last one pointed at next, when the answer has moved the marker: Gradio's own
+    // way to wait ("always_last") forgets what an event carried.
+    let held = false, busy = 0, next = null;
+    const send = (x, y) => {
+      if (busy) { next = [x, y]; return; }
+      busy = setTimeout(answered, 1000);
+      trigger("select", { x, y });
+    };
+    const answered = () => {
+      clearTimeout(busy); busy = 0;
+      if (next) { const place = next; next = null; send(...place); }
+    };
+    new MutationObserver(answered).observe(document.querySelector("#marker"), { childList: true, subtree: true });
     const at = (event) => {
       const box = element.querySelector("svg").getBoundingClientRect();
       return [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
@@ -68,7 +81,7 @@ const studio = {
       if (!event.target.closest("svg")) return;
       held = true; element.setPointerCapture(event.pointerId); send(...at(event));
     });
-    element.addEventListener("pointermove", (event) => { if (held && Date.now() - sent > 60) send(...at(event)); });
+    element.addEventListener("pointermove", (event) => { if (held) send(...at(event)); });
     element.addEventListener("pointerup", (event) => { if (held) { held = false; send(...at(event)); } });
     element.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
@@ -87,3 +100,5 @@ const studio = {
   },
 };
 window.studio = studio;
+studio.paste();
+studio.hold();

@@ -25,10 +25,10 @@ def from_browser(upload: gr.File) -> gr.File:
     """Of a file that a request names by its address Gradio would fetch the content; this page asks nobody for files."""
     keep = upload.async_move_resource_to_block_cache
 
-    async def refuse(path: str | Path | None) -> str | None:
-        if "://" in str(path):
-            raise InputError(f"{path}: an address, wanted is a file")
-        return await keep(path)
+    async def refuse(url_or_file_path: str | Path | None) -> str | None:
+        if "://" in str(url_or_file_path):
+            raise InputError(f"{url_or_file_path}: an address, wanted is a file")
+        return await keep(url_or_file_path)
 
     upload.async_move_resource_to_block_cache = refuse
     return upload
