@@ -13,6 +13,7 @@ import cpu_step
 import distance
 import gpu_step
 import matplotlib
+import studio
 import sweep
 
 matplotlib.use("agg")
@@ -26,10 +27,10 @@ BENCHMARKS: dict[str, tuple[str, ModuleType]] = {
     "distance": ("The distance against n", distance),
     "sweep": ("Many models at once", sweep),
     "cold_start": ("From a cold start", cold_start),
+    "studio": ("The web studio", studio),
 }
 TO_COME = {
     "fid": "FID features per second; the metric does not exist yet",
-    "studio": "latency of the web studio, which does not exist yet",
 }
 INTRO = """# Performance
 

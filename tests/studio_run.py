@@ -33,4 +33,4 @@ def serving(run: Path, **environment: str) -> Generator[str]:
         assert line.startswith("studio: http://127.0.0.1:"), line
         yield line.split()[1]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=20) == 0, process.returncode
