@@ -24,6 +24,7 @@ from pathlib import Path
 
 import httpx
 import numpy as np
+import torch
 from timing import machine, report, table
 
 from segma import runs
@@ -41,13 +42,13 @@ SHOWN = {  # data: shape, classes, training rows that the recipe is chosen by
 }
 IN_PAGE = """() => {
     window.spent = [];
-    const shown = () => document.querySelector('#stage img.now')?.src ?? '';
+    const shown = () => document.querySelector('#stage img.now').src;
     let began = 0, before = shown();
     document.addEventListener('input', () => { began ||= performance.now(); }, true);
     new MutationObserver(() => {
-        if (!began || !shown() || shown() === before) return;
+        if (!began || shown() === before) return;
         spent.push(performance.now() - began); began = 0; before = shown();
-    }).observe(document.querySelector('#stage'), {childList: true, subtree: true, attributes: true});
+    }).observe(document.body, {childList: true, subtree: true, attributes: true, characterData: true});
 }"""
 
 
@@ -57,7 +58,10 @@ def untrained(name: str, folder: Path) -> Path:
     few = Data(name, x, y, x[:0], y[:0], classes)
     config = recipe("best", name, shape, rows, len(classes))
     run = runs.create(folder / name, config, runs.describe(few, None, "str"))
-    runs.save_model(run, new_model(few, config), 0)
+    model = new_model(few, config)
+    with torch.no_grad():  # untrained, all codes decode to nearly the same grey: no new picture to wait for
+        [*model.decoder.parameters()][-2].mul_(30)
+    runs.save_model(run, model, 0)
     return run.path
 
 
@@ -69,8 +73,10 @@ def serving(run: Path) -> Generator[str]:
     words = [sys.executable, "-m", "segma", "studio", str(run), "--no-browser", "--port", port]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
-        yield process.stdout.readline().split()[1]
-        process.send_signal(signal.SIGTERM)
+        try:
+            yield process.stdout.readline().split()[1]
+        finally:
+            process.send_signal(signal.SIGTERM)
 
 
 def person(address: str, number: int, moves: int) -> tuple[list[float], int]:
@@ -108,11 +114,10 @@ def in_browser(address: str, moves: int) -> list[float]:
         page = browser.new_page()
         page.goto(address)
         page.wait_for_selector("#stage img.now")
-        page.get_by_role("tab", name="Towards a class").click()
-        page.wait_for_selector("#towards-1")
+        page.wait_for_timeout(1000)
         page.evaluate(IN_PAGE)
         for i in range(moves):
-            page.locator("#towards-1 input[type=range]").fill(str((7 * i % 20 + 1) / 20))
+            page.locator("#style input[type=range]").fill(str((7 * i % 20 + 1) / 10))  # moves every code
             page.wait_for_function(f"spent.length > {i}")
         spent = page.evaluate("spent")
         browser.close()

@@ -29,8 +29,10 @@ def serving(run: Path, **environment: str) -> Generator[str]:
     words = [sys.executable, "-m", "segma", "studio", str(run), "--no-browser", "--port", port]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ | environment) as process:
         assert process.stdout
-        line = process.stdout.readline()
-        assert line.startswith("studio: http://127.0.0.1:"), line
-        yield line.split()[1]
-        process.send_signal(signal.SIGTERM)
+        try:
+            line = process.stdout.readline()
+            assert line.startswith("studio: http://127.0.0.1:"), line
+            yield line.split()[1]
+        finally:
+            process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=20) == 0, process.returncode
