@@ -12,13 +12,15 @@ from segma.studio import export
 def opening() -> SimpleNamespace:
     """Where a picture comes from, and how the model sees it."""
     upload = from_browser(gr.File(label="Your picture: drop, paste or choose it", elem_id="upload", height=96))
-    with gr.Row(elem_classes="tight"):
+    with gr.Row(elem_classes="tight") as tests:
         row = gr.Number(0, label="Test picture", precision=0, minimum=0, elem_id="row", min_width=110)
         another = gr.Button("Another", elem_id="another", size="sm", min_width=80)
     with gr.Accordion("Draw one", open=False, elem_id="drawing") as drawing:
         canvas = gr.HTML("", elem_id="canvas", js_on_load="studio.draw(element)")
     given = gr.HTML(elem_id="given")
-    return SimpleNamespace(upload=upload, row=row, another=another, drawing=drawing, canvas=canvas, given=given)
+    return SimpleNamespace(
+        upload=upload, tests=tests, row=row, another=another, drawing=drawing, canvas=canvas, given=given
+    )
 
 
 def from_browser(upload: gr.File) -> gr.File:

@@ -139,6 +139,8 @@ def latent_map(
         x, y = shown.on_page(*centre)
         rings += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{100 * sigma / shown.side:.1f}" fill="none" stroke="{colour}"/>'
         x, y = shown.on_page(*spot)
+        half = 0.29 * size * len(name)  # about half its width: names stay inside
+        x = min(max(x, half), 100 - half) if half < 50 else 50
         rings += f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}">{escape(name)}</text>'
     about = "Map of the latent space: click, drag or use the arrow keys to move the picture there"
     return (
