@@ -121,6 +121,7 @@ def about(opened: Opened) -> list[Any]:
         chart(opened.run.path)[1],
         paper(opened),
         gr.Accordion(visible=c == 1),
+        gr.Row(visible=not shelf.test_rows(opened.run.path).missing),
         gr.Dropdown(choices=list(names), value=names[0]),
     ]
 

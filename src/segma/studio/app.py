@@ -113,17 +113,8 @@ def wire_start(p: SimpleNamespace, on: Callable, blocks: gr.Blocks) -> None:
         start = [given, text, *rest[: len(p.picture)], 1.0, 0]
         return [gr.Tabs(selected="edit"), *actions.about(opened), *sliders, *start, None, None, *[""] * 5]
 
-    parts = [
-        p.tabs,
-        p.about,
-        p.edit.tabs,
-        p.edit.attribute_tab,
-        p.edit.area,
-        p.open.canvas,
-        p.open.drawing,
-        p.new.label,
-    ]
-    parts += p.sliders[:-1]
+    parts = [p.tabs, p.about, p.edit.tabs, p.edit.attribute_tab, p.edit.area]
+    parts += [p.open.canvas, p.open.drawing, p.open.tests, p.new.label, *p.sliders[:-1]]
     opened = [p.given, p.open.given, *p.picture, p.edit.style, p.open.row]
     way = p.between
     ends = [p.first, p.last, way.start, way.end, way.strip, way.python, way.shell]
