@@ -24,7 +24,7 @@ from segma.errors import InputError
 pytest.importorskip("segma.studio", reason="the studio is not there")
 gr = pytest.importorskip("gradio", reason="the studio needs Gradio: pip install 'segma[studio]'")
 
-from segma.studio import actions, digits_run, export, panels, session, shelf, uploads, view
+from segma.studio import actions, digits_run, export, look, panels, session, shelf, uploads, view
 from segma.studio.session import Edit, History
 from studio_run import serving, trained
 
@@ -320,7 +320,7 @@ def test_what_a_browser_sends_is_checked(opened):
 def test_a_run_without_its_data_starts_with_a_generated_picture(faces):
     assert actions.first_picture(faces).note.startswith("generated")
     assert "data are not here" in shelf.test_rows(faces.run.path).missing
-    frame, chart = actions.chart(faces.run.path)
+    frame, chart = look.chart(faces.run.path)
     assert chart.count("<text") == 4
     assert frame.side > 0
 

@@ -4,7 +4,6 @@ import math
 import random
 import time
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,9 @@ import gradio as gr
 import numpy as np
 import torch
 
-from segma import apply, draw, latent, plots, report, runs, similarity
+from segma import apply, draw
 from segma.errors import InputError
-from segma.model import encode_rows
-from segma.studio import export, session, shelf, uploads, view
+from segma.studio import export, look, session, shelf, uploads, view
 from segma.studio.session import Edit, Given, History
 from segma.studio.shelf import Opened
 
@@ -25,7 +23,7 @@ Shown = tuple[Any, ...]  # history, stage, bars, marker, undo, redo
 def shown(opened: Opened, given: Given, history: History) -> Shown:
     """The picture where the history stands, and all that follows it."""
     z = session.code(opened, given, history.now)
-    frame, _ = chart(opened.run.path)
+    frame, _ = look.chart(opened.run.path)
     places = session.place(opened, torch.from_numpy(given.z)), session.place(opened, z)
     return (
         history,
@@ -87,7 +85,7 @@ def changed(opened: Opened, given: Given, history: History, edit: Edit) -> Shown
 
 def moved(opened: Opened, given: Given, history: History, at: dict) -> Edit:
     """To the place on the map that was pointed at."""
-    frame, _ = chart(opened.run.path)
+    frame, _ = look.chart(opened.run.path)
     return session.moved(opened, given, history.now, frame.on_plane(number(at, "x"), number(at, "y")))
 
 
@@ -118,8 +116,8 @@ def about(opened: Opened) -> list[Any]:
         f'<p class="note">{view.escape(text)}</p>',
         gr.Tabs(selected="attributes" if opened.levers else "towards"),
         gr.Tab(visible=bool(opened.levers)),
-        chart(opened.run.path)[1],
-        paper(opened),
+        look.chart(opened.run.path)[1],
+        look.paper(opened),
         gr.Accordion(visible=c == 1),
         gr.Row(visible=not shelf.test_rows(opened.run.path).missing),
         gr.Dropdown(choices=list(names), value=names[0]),
@@ -156,33 +154,6 @@ def picked(opened: Opened, label: str, seed: float | None, spread: float, at: di
     return session.sampled_picture(opened, chosen[0], export.SAMPLES, *chosen[1:], place)
 
 
-@lru_cache(maxsize=8)
-def chart(path: Path) -> tuple[view.Frame, str]:
-    """The map of a run: which part of the plane it shows, and the picture of it."""
-    opened, rows = shelf.opened(path), shelf.test_rows(path)
-    few = np.unique(np.linspace(0, max(len(rows.x) - 1, 0), view.DOTS).astype(int)) if len(rows.x) else []
-    mixture = opened.model.mixture
-    with torch.inference_mode():
-        z = encode_rows(opened.model, np.asarray(rows.x[few])) if len(few) else mixture.means[:0]
-        points, centres = (latent.on_plane(codes, mixture).numpy() for codes in (z, mixture.means))
-    sigmas = mixture.variances.sqrt().numpy()
-    labels = rows.y[few] if len(few) else np.empty(0, int)
-    return view.frame(points, centres, sigmas), view.latent_map(points, labels, centres, sigmas, opened.run.classes)
-
-
-def paper(opened: Opened) -> str:
-    """A canvas in the colours of the run's pictures: light ink on dark, or the other way round."""
-    light = session.picture(opened, opened.model.mixture.means).mean() > 127
-    ink, ground = ("black", "white") if light else ("white", "black")
-    pen = max(28, round(1.3 * 280 / opened.run.shape[1]))  # more than a pixel of the model's
-    return (
-        f'<canvas width="280" height="280" data-ink="{ink}" data-paper="{ground}" data-pen="{pen}" '
-        f'style="background:{ground}" '
-        'role="img" aria-label="draw here with the mouse or a finger"></canvas>'
-        '<p class="note">Draw with the mouse or a finger; it opens when you let go. <button>Clear</button></p>'
-    )
-
-
 def between(opened: Opened, a: Given, b: Given, steps: int, path: str) -> str:
     """The strip, the animation, and what makes them again."""
     made = session.way(opened, torch.from_numpy(a.z), torch.from_numpy(b.z), steps, path)
@@ -194,26 +165,3 @@ def between(opened: Opened, a: Given, b: Given, steps: int, path: str) -> str:
     }
     moving = f'<img class="film" alt="the way, there and back" src="{view.data_url(films, "image/gif")}">'
     return f'{view.strip(made, heads)}<div class="row">{moving}{view.downloads(files)}</div>'
-
-
-@lru_cache(maxsize=8)
-def look(path: Path) -> tuple[str, str, str]:
-    """The class map, the training curves and the results of a run; where something is missing, why."""
-    run = shelf.opened(path).run
-    close = "one class: nothing to compare" if len(run.classes) < 2 else ""
-    if not close:
-        close = view.plot(
-            plots.similarity(np.array(similarity.measure(run)["distances"]), run.classes), "distances of the classes"
-        )
-    try:
-        curves = view.plot(plots.training_curves(apply.training_log(run)), "training curves")
-    except InputError as problem:
-        curves = view.escape(problem)
-    return close, curves, results(path)
-
-
-def results(path: Path) -> str:
-    try:
-        return report.as_text(runs.read_json(path / "results.json"))
-    except (InputError, KeyError):
-        return f"not measured yet: segma evaluate {path}"

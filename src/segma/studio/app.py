@@ -9,7 +9,7 @@ import gradio as gr
 
 from segma import runs
 from segma.errors import InputError
-from segma.studio import actions, export, panels, session, shelf, view
+from segma.studio import actions, export, look, panels, session, shelf, view
 from segma.studio.session import Given, History
 from segma.studio.shelf import Opened
 
@@ -87,7 +87,7 @@ def wire(p: SimpleNamespace, on: Callable, blocks: gr.Blocks) -> None:
     wire_editing(p, on)
     wire_between(p, on)
     wire_generating(p, on)
-    on([p.look_tab.select], lambda opened: actions.look(opened.run.path), [], list(vars(p.look).values()))
+    on([p.look_tab.select], lambda opened: look.overview(opened.run.path), [], list(vars(p.look).values()))
 
     def take(opened: Opened, given: Given, history: History) -> list:
         edit = history.now
