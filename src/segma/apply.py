@@ -96,23 +96,23 @@ def class_number(run: runs.Run, name: str) -> int:
     raise InputError(f"class {name!r} is not in {run.path}: {attributes.near(name, run.classes)}")
 
 
-def class_samples(model: Model, n: int, seed: int, labels: list[int] | None = None) -> np.ndarray:
+def class_samples(model: Model, n: int, seed: int, labels: list[int] | None = None, spread: float = 1.0) -> np.ndarray:
     """n new samples per class: images (classes, n, h, w, c) uint8, table rows (classes, n, features)."""
     labels = list(range(model.mixture.k)) if labels is None else labels
     generator = torch.Generator(model.means.device).manual_seed(seed)
     with torch.no_grad():
-        z = torch.cat([model.mixture.sample(n, generator, label) for label in labels])
+        z = torch.cat([model.mixture.sample(n, generator, label, spread) for label in labels])
     x = decode_rows(model, z)
     x = draw.to_uint8(x) if model.is_image else x
     return x.reshape(len(labels), n, *x.shape[1:])
 
 
-def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path) -> None:
+def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path, spread: float = 1.0) -> None:
     """New samples as a picture with a row per class, as a GIF with a frame per draw, or, of tables, as a .csv."""
     labels = list(range(len(run.classes))) if label is None else [class_number(run, label)]
     names, is_image = [run.classes[i] for i in labels], len(run.shape) == 3
     draw.check_name(out, (".png", ".gif") if is_image else (".csv",))
-    x = class_samples(runs.load_model(run), n, seed, labels)
+    x = class_samples(runs.load_model(run), n, seed, labels, spread)
     if not is_image:
         first = [(name,) for name in names for _ in range(n)]
         runs.write(out, table(("class",), first, x.reshape(len(first), -1)))
