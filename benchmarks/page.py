@@ -14,6 +14,7 @@ import distance
 import fid_features
 import gpu_step
 import matplotlib
+import studio
 import sweep
 
 matplotlib.use("agg")
@@ -28,9 +29,7 @@ BENCHMARKS: dict[str, tuple[str, ModuleType]] = {
     "sweep": ("Many models at once", sweep),
     "fid_features": ("FID features", fid_features),
     "cold_start": ("From a cold start", cold_start),
-}
-TO_COME = {
-    "studio": "latency of the web studio, which does not exist yet",
+    "studio": ("The web studio", studio),
 }
 INTRO = """# Performance
 
@@ -42,8 +41,7 @@ OURS, OTHERS, LIMIT = "#1f6feb", ("#d9822b", "#8b949e", "#5f9e6e"), "#c0c4c8"
 
 
 def render() -> Path:
-    parts = [INTRO, *(section(name) for name in BENCHMARKS), "## Not measured yet\n"]
-    parts.append("\n".join(f"- {name}: {what}" for name, what in TO_COME.items()) + "\n")
+    parts = [INTRO, *(section(name) for name in BENCHMARKS)]
     path = DOCS / "performance.md"
     path.write_text("\n".join(parts))
     return path

@@ -1,6 +1,7 @@
 """SeGMA as scikit-learn checks it, and each method against arithmetic that shares no code with it."""
 
 import copy
+import math
 import pickle
 import re
 
@@ -19,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
 from segma import SeGMA, apply, launch, runs
+from segma.errors import InputError
 from segma.metrics.accuracy import error
 
 FAILS_BY_CONTRACT = {
@@ -669,3 +671,22 @@ def test_a_column_of_labels_is_taken_with_a_warning(model):
     with pytest.warns(DataConversionWarning, match="column-vector"):
         column = small().fit(X, Y[:, None])
     assert np.array_equal(column.predict_proba(X), model.predict_proba(X))
+
+
+def test_several_edits_at_once(linear):
+    """Against the formula, with the means written down in `linear`; each amount alone is transfer or intensify."""
+    x = X[:6]
+    mu, own = np.array([[0.0, 2.0], [2.0, -1.0], [-2.0, -1.0]]), linear.predict(x)
+    z, place = linear.transform(x), [linear.classes_.tolist().index(label) for label in own]
+    first, second = linear.classes_[0], linear.classes_[1]
+    expected = z - 0.5 * (z - mu[place]) + 0.3 * (mu[0] - mu[place]) + 0.2 * (mu[1] - (mu[0] + mu[2]) / 2)
+    found = linear.edit(x, towards={first: 0.3}, intensity={second: 0.2}, style=0.5)
+    np.testing.assert_allclose(linear.transform(found), expected, atol=1e-5)
+    np.testing.assert_allclose(linear.edit(x, {first: 0.7}), linear.transfer(x, to=first, t=0.7), atol=1e-5)
+    for wrong, said in (
+        ({"towards": {"no": 1.0}}, "'no'"),
+        ({"style": math.nan}, "style"),
+        ({"shift": (0, math.inf)}, "shift"),
+    ):
+        with pytest.raises(InputError, match=said):
+            linear.edit(x, **wrong)

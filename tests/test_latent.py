@@ -426,3 +426,71 @@ def test_points_at_equal_distances():
         far = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))])
         at = np.linspace(0, far[-1], 20)
         np.testing.assert_allclose(points, np.stack([np.interp(at, far, path[:, j]) for j in range(2)], axis=1))
+
+
+# ---- all edits at once
+
+
+TOWARDS, INTENSITY = {"b": 0.4, "d": 0.3}, {"c": 0.5, "e": -0.2}
+
+
+def test_an_edit_is_the_sum_of_its_parts():
+    """Against a loop over codes and classes in numpy."""
+    expected = []
+    for z, s in zip(Z.numpy(), SOURCE, strict=True):
+        out = z + (0.5 - 1) * (z - MU[s])
+        for name, t in TOWARDS.items():
+            out = out + t * (MU["abcde".index(name)] - MU[s])
+        for name, a in INTENSITY.items():
+            c = "abcde".index(name)
+            out = out + a * (MU[c] - np.delete(MU, c, axis=0).mean(axis=0))
+        axes = PCA(2).fit(MU).components_
+        axes = np.stack([axis * np.sign(axis[np.abs(axis).argmax()]) for axis in axes])
+        expected.append(out + 1.5 * axes[0] - 0.7 * axes[1])
+    pushed = latent.pushes("abcde", TOWARDS, INTENSITY)
+    found = latent.edit(Z, TARGET, pushed, 0.5, (1.5, -0.7), ints(SOURCE))
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)
+
+
+def test_an_edit_of_nothing_changes_nothing_to_the_last_bit():
+    assert torch.equal(latent.edit(Z, TARGET), Z)
+    assert torch.equal(latent.edit(Z, TARGET, latent.pushes("abcde", {"a": 0.0}, {"b": 0.0})), Z)
+
+
+def test_an_edit_by_one_amount_is_transfer_or_intensify():
+    own = latent.nearest_class(Z, TARGET)
+    one = latent.edit(Z, TARGET, latent.pushes("abcde", {"b": 0.4}, {}))
+    torch.testing.assert_close(one, latent.transfer(Z, own, torch.full_like(own, 1), TARGET, 0.4))
+    one = latent.edit(Z, TARGET, latent.pushes("abcde", {}, {"c": -0.8}))
+    torch.testing.assert_close(one, latent.intensify(Z, torch.full_like(own, 2), None, TARGET, -0.8))
+
+
+def test_an_edit_along_an_attribute_keeps_the_others():
+    target = random_mixture(4, 3, 6, seed=1)
+    names = ["old, sad", "old, happy", "young, sad", "young, happy"]
+    own = ints(RNG.integers(0, 4, len(Z)))
+    mu, sad = target.means.numpy(), own.numpy() % 2 == 0
+    step = (mu[[1, 3]].mean(axis=0) - mu[[0, 2]].mean(axis=0)) * 0.6
+    found = latent.edit(Z, target, latent.pushes(names, {"happy": 0.6}, {}), source=own)
+    np.testing.assert_allclose(found.numpy(), Z.numpy() + np.where(sad[:, None], step, 0), atol=1e-12)
+    by_posterior = latent.edit(Z, target, latent.pushes(names, {"happy": 0.6}, {}))
+    group = latent.nearest_class(Z, target, (0, 1, 0, 1)).numpy()
+    np.testing.assert_allclose(by_posterior.numpy(), Z.numpy() + np.where(group[:, None] == 0, step, 0), atol=1e-12)
+
+
+def test_style_0_is_the_mean_and_a_single_class_has_no_intensity():
+    np.testing.assert_allclose(latent.edit(Z, TARGET, style=0.0, source=ints(SOURCE)).numpy(), MU[SOURCE], atol=1e-12)
+    alone = mixture([[1.0, 2.0, 3.0]])
+    torch.testing.assert_close(latent.edit(Z, alone, latent.pushes("a", {}, {"a": 2.0})), Z)
+
+
+def test_a_shift_moves_a_code_on_the_plane_and_nowhere_else():
+    moved = latent.edit(Z, TARGET, shift=(2.0, -1.0))
+    step = latent.on_plane(moved, TARGET) - latent.on_plane(Z, TARGET)
+    np.testing.assert_allclose(step.numpy(), np.tile([2.0, -1.0], (len(Z), 1)), atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm((moved - Z).numpy(), axis=1), math.sqrt(5))
+
+
+def test_pushes_name_what_is_not_a_class():
+    with pytest.raises(InputError, match="class 'x'"):
+        latent.pushes("abcde", {"x": 1.0}, {})

@@ -83,3 +83,9 @@ def test_squared_distances_and_a_common_shift():
     near, far = squared_distances(a.float(), b.float()), squared_distances(a.float() + 500, b.float() + 500)
     torch.testing.assert_close(near, far, rtol=1e-3, atol=1e-3)
     assert (squared_distances(a, a) >= 0).all()
+
+
+def test_spread_scales_the_distance_to_the_mean(target):
+    far, near, none = (target.sample(4, torch.Generator().manual_seed(3), 1, spread) for spread in (1.0, 0.5, 0.0))
+    torch.testing.assert_close(near - target.means[1], (far - target.means[1]) / 2)
+    assert torch.equal(none, target.means[1].expand(4, -1))

@@ -16,7 +16,7 @@ from segma.baselines import AnyModel, classifies
 from segma.data.pictures import GREY, picture
 from segma.data.values import images_or_table
 from segma.errors import InputError
-from segma.model import classify_rows
+from segma.model import Model, classify_rows
 
 
 def classify(run: runs.Run, files: list[Path]) -> list[dict]:
@@ -99,18 +99,26 @@ def class_number(run: runs.Run, name: str) -> int:
     raise InputError(f"class {name!r} is not in {run.path}: {attributes.near(name, run.classes)}")
 
 
-def class_samples(model: AnyModel, n: int, seed: int, labels: list[int] | None = None) -> np.ndarray:
+def class_samples(
+    model: AnyModel, n: int, seed: int, labels: list[int] | None = None, spread: float = 1.0
+) -> np.ndarray:
     """n new samples per class: images (classes, n, h, w, c) uint8, table rows (classes, n, features)."""
     labels = list(range(len(model.class_weights))) if labels is None else labels
     generator = torch.Generator(model.device).manual_seed(seed)
     with torch.no_grad():
-        made = [model.generate(torch.full((n,), label, device=model.device), generator) for label in labels]
+        numbers = [torch.full((n,), label, device=model.device) for label in labels]
+        if isinstance(model, Model):
+            made = [model.decode(model.draw(y, generator, spread)) for y in numbers]
+        elif spread != 1:
+            raise InputError(f"spread = {spread:g}: only a mixture has one to change")
+        else:
+            made = [model.generate(y, generator) for y in numbers]
         x = model.restore(torch.cat(made)).cpu().numpy()
     x = draw.to_uint8(x) if model.is_image else x
     return x.reshape(len(labels), n, *x.shape[1:])
 
 
-def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path) -> None:
+def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path, spread: float = 1.0) -> None:
     """New samples as a picture with a row per class, as a GIF with a frame per draw, or, of tables, as a .csv."""
     labels, is_image = None if label is None else [class_number(run, label)], len(run.shape) == 3
     draw.check_name(out, (".png", ".gif") if is_image else (".csv",))
@@ -120,7 +128,7 @@ def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path
         if label is not None:
             raise InputError(f"--label {label}: {run.path} is a {run.config.model} model, which has no classes")
         names = [""] * len(model.class_weights)
-    x = class_samples(model, n, seed, labels)
+    x = class_samples(model, n, seed, labels, spread)
     if not is_image:
         first = [(name,) for name in names for _ in range(n)]
         runs.write(out, table(("class",), first, x.reshape(len(first), -1)))

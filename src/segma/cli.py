@@ -233,12 +233,14 @@ def sample(
     label: Annotated[str | None, typer.Option(metavar="CLASS", help="One class; else a row for each.")] = None,
     n: Annotated[str, typer.Option("-n", metavar="N", help="How many of each.")] = "10",
     seed: Annotated[str, typer.Option(metavar="S", help="The same seed gives the same samples.")] = "0",
+    spread: Annotated[str, typer.Option(metavar="A", help="Below 1 more typical, above 1 more unusual.")] = "1",
 ) -> None:
     """Generate new samples, by class, as a picture."""
-    from segma import apply, runs
+    from segma import apply, edit, runs
     from segma.config import whole
 
-    apply.write_samples(runs.read(run), label, whole("-n", n, 1), whole("--seed", seed, 0), out)
+    wide = edit.number("--spread", spread)
+    apply.write_samples(runs.read(run), label, whole("-n", n, 1), whole("--seed", seed, 0), out, wide)
     print(f"wrote {out}")
 
 
@@ -326,6 +328,35 @@ def similarity(
     print(json.dumps(found) if as_json else classes.as_text(found))
     for line in [*notes, *(f"wrote {file}" for file in (out, map_out) if file)]:
         print(line, file=sys.stderr)
+
+
+@app.command()
+def studio(
+    run: Annotated[Path | None, typer.Argument(metavar="RUN", help="A run on images; else one on digits.")] = None,
+    port: Annotated[
+        str | None, typer.Option(metavar="P", help="The port to serve at; else the first that is free.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to serve at: this computer alone, unless told.")] = "127.0.0.1",
+    browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
+) -> None:
+    """Open a local web page to edit images with a run; without one, train on digits first."""
+    try:
+        from segma import studio as web
+    except ImportError:
+        raise InputError("the studio is not part of this installation") from None
+    from segma.config import whole
+
+    web.library()
+    at = None if port is None else whole("--port", port, 1)
+    if run is None:
+        run = web.digits_run()
+        if run is None:
+            from segma import launch
+
+            run = launch.free_name("digits")
+            print("training on the embedded digits first, about half a minute", file=sys.stderr)
+            _train(launch.start("digits", out=run))
+    web.serve(run, host, at, browser, lambda line: print(line, flush=True))
 
 
 @data_app.command("list")

@@ -1,5 +1,6 @@
 """SeGMA, the scikit-learn face of the package: fit on few labels, then classify, generate and edit."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -116,15 +117,19 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
             raise InputError(f"Z: codes of shape {Z.shape}, wanted is (n, {self._n_features_out})")
         return self._decode(torch.from_numpy(Z).to(self.model_.means), self._about["form"])
 
-    def sample(self, n: int = 1, label: Any = None, random_state: Any = None) -> np.ndarray:
-        """n new samples, of one class or by the classes' shares; `random_state` goes before the estimator's own."""
+    def sample(self, n: int = 1, label: Any = None, random_state: Any = None, spread: float = 1.0) -> np.ndarray:
+        """n new samples, of one class or by the classes' shares; `random_state` goes before the estimator's own.
+
+        `spread` multiplies how far they lie from their class's mean: below 1 more typical, above 1 more unusual.
+        """
         check_is_fitted(self)
         if n < 1:
             raise InputError(f"n = {n}: at least 1")
         seed = _seed(self.random_state if random_state is None else random_state)
         generator = torch.Generator(self.model_.means.device).manual_seed(seed)
         number = None if label is None else int(self._numbers(label, 1))
-        return self._decode(self.model_.mixture.sample(n, generator, number), self._about["form"])
+        z = self.model_.mixture.sample(n, generator, number, _finite("spread", spread))
+        return self._decode(z, self._about["form"])
 
     def interpolate(self, a: Any, b: Any, steps: int = 11, path: str = "linear") -> np.ndarray:
         """(steps, ...) samples on the way from sample a to sample b, or (n, steps, ...) for two batches of n.
@@ -161,6 +166,29 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         axis, away = (attributes.own(self._names), None) if away_from is None else self._places(away_from)
         own, target = self._own(z, axis, source), latent.merge(self.model_.mixture, axis.groups)
         return self._decode(latent.intensify(z, own, away, target, _finite("alpha", alpha)), form)
+
+    def edit(
+        self,
+        X: Any,
+        towards: Mapping | None = None,
+        intensity: Mapping | None = None,
+        style: float = 1.0,
+        shift: tuple[float, float] = (0.0, 0.0),
+    ) -> np.ndarray:
+        """X with several edits at once (latent.edit), as {5: 0.3, 8: 0.2}: a part of the way to each class.
+
+        `intensity` adds what marks a class (below 0: takes it away), `style` multiplies the place relative to the own
+        class (0: its mean), `shift` moves along the two axes of the map (latent.plane). Values of attributes count as
+        classes.
+        """
+        z, form = self._encode(X)
+        amounts = (
+            {str(name): _finite(str(name), amount) for name, amount in (given or {}).items()}
+            for given in (towards, intensity)
+        )
+        first, second = (_finite("shift", value) for value in shift)
+        pushed = latent.pushes(self._names, *amounts)
+        return self._decode(latent.edit(z, self.model_.mixture, pushed, _finite("style", style), (first, second)), form)
 
     def save(self, path: str | Path) -> None:
         """As a run folder, which must not exist yet; the command line can use it too."""

@@ -1,12 +1,13 @@
 """Edits are arithmetic on codes: codes in, codes out. Decoding and drawing are the caller's."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from segma import density
+from segma import attributes, density
 from segma.errors import InputError
 from segma.mixture import Mixture
 
@@ -60,6 +61,48 @@ def intensify(
     return z + alpha * (target.means[source] - target.means[away_from].mean(dim=0))
 
 
+class Push(NamedTuple):
+    """How far to go along one way of sorting the classes (attributes.Axis), for each of its values."""
+
+    groups: tuple[int, ...]
+    towards: tuple[float, ...]  # 1 is there
+    intensity: tuple[float, ...]  # below 0 weakens
+
+
+def pushes(classes: Sequence[str], towards: Mapping[str, float], intensity: Mapping[str, float]) -> list[Push]:
+    """Amounts by the names of classes, or of values of attributes, sorted by the axes that the names are on."""
+    found: dict[attributes.Axis, tuple[list[float], list[float]]] = {}
+    for kind, amounts in enumerate((towards, intensity)):
+        for name, amount in amounts.items():
+            axis, (place,) = attributes.locate(classes, [name])
+            found.setdefault(axis, ([0.0] * len(axis.values), [0.0] * len(axis.values)))[kind][place] += amount
+    return [Push(axis.groups, tuple(t), tuple(a)) for axis, (t, a) in found.items()]
+
+
+def edit(
+    z: Float[Tensor, "n d"],
+    target: Mixture,
+    pushed: Sequence[Push] = (),
+    style: float = 1.0,
+    shift: tuple[float, float] = (0.0, 0.0),
+    source: Int[Tensor, " n"] | None = None,
+) -> Float[Tensor, "n d"]:
+    """All edits at once, s being the code's own class, or its group where a push sorts the classes into groups:
+
+        z + (style - 1) (z - mu_s) + sum_c t_c (mu_c - mu_s) + sum_c a_c (mu_c - mean_{j != c} mu_j) + shift in `plane`
+
+    With one t it is `transfer`, with one a `intensify` as of class c, away from all others. Style 0 is the mean.
+    """
+    own = nearest_class(z, target) if source is None else source
+    out = z + (style - 1) * (z - target.means[own])
+    for push in pushed:
+        merged = merge(target, push.groups)
+        place = nearest_class(z, target, push.groups) if source is None else torch.tensor(push.groups)[source.cpu()]
+        t, a = z.new_tensor(push.towards), z.new_tensor(push.intensity) * (merged.k / max(merged.k - 1, 1))
+        out = out + t @ merged.means - t.sum() * merged.means[place] + a @ (merged.means - merged.means.mean(dim=0))
+    return out + z.new_tensor(shift) @ plane(target)[1].T
+
+
 def merge(target: Mixture, groups: Sequence[int]) -> Mixture:
     """The components of each group as one, at the mean of their means; groups[k] is the group of component k.
 
@@ -90,7 +133,7 @@ def class_distances(target: Mixture) -> Float[Tensor, "k k"]:
 
 def plane(target: Mixture) -> tuple[Float[Tensor, " d"], Float[Tensor, "d 2"], Float[Tensor, " 2"]]:
     """The plane in which the means lie furthest apart: their centre, its two axes (the means' principal ones), and the
-    share of the means' variance along each. Codes are at (z - centre) @ axes."""
+    share of the means' variance along each. Codes are at (z - centre) @ axes, as `on_plane` says."""
     means = target.means.detach().double()
     centre = means.mean(dim=0)
     _, spread, axes = torch.linalg.svd(means - centre, full_matrices=True)
@@ -99,3 +142,9 @@ def plane(target: Mixture) -> tuple[Float[Tensor, " d"], Float[Tensor, "d 2"], F
     axes = torch.where(largest < 0, -axes, axes)  # svd leaves the signs open
     share = torch.nn.functional.pad(spread.square() / spread.square().sum().clamp(min=1e-300), (0, 2))[:2]
     return centre.to(target.means), axes.T.to(target.means), share.to(target.means)
+
+
+def on_plane(z: Float[Tensor, "n d"], target: Mixture) -> Float[Tensor, "n 2"]:
+    """Where codes lie on the plane in which the means lie furthest apart."""
+    centre, axes, _ = plane(target)
+    return (z - centre) @ axes

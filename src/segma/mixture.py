@@ -40,15 +40,15 @@ class Mixture:
         return self.log_joint(z).softmax(dim=1)
 
     def sample(
-        self, n: int, generator: torch.Generator | None = None, label: int | None = None
+        self, n: int, generator: torch.Generator | None = None, label: int | None = None, spread: float = 1.0
     ) -> Float[Tensor, "n d"]:
-        """n draws from the mixture, or from component `label` alone."""
+        """n draws from the mixture, or from component `label` alone; `spread` multiplies the deviations."""
         if label is None:
             y = torch.multinomial(self.weights, n, replacement=True, generator=generator)
         else:
             y = torch.full((n,), label, device=self.means.device)
         noise = torch.randn(n, self.d, generator=generator, dtype=self.means.dtype, device=self.means.device)
-        return self.means[y] + self.variances[y].sqrt()[:, None] * noise
+        return self.means[y] + spread * self.variances[y].sqrt()[:, None] * noise
 
 
 def squared_distances(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:

@@ -53,10 +53,11 @@ class Model(Form):
         """A draw from the component of each class, decoded."""
         return self.decode(self.draw(y, generator))
 
-    def draw(self, y: Int[Tensor, " n"], generator: torch.Generator) -> Float[Tensor, "n d"]:
+    def draw(self, y: Int[Tensor, " n"], generator: torch.Generator, spread: float = 1.0) -> Float[Tensor, "n d"]:
+        """A code from the component of each class; `spread` multiplies its distance from the mean."""
         target = self.mixture
         noise = torch.randn(len(y), target.d, generator=generator, device=generator.device).to(target.means)
-        return target.means[y] + target.variances[y].sqrt()[:, None] * noise
+        return target.means[y] + spread * target.variances[y].sqrt()[:, None] * noise
 
     def encode(self, x: Float[Tensor, " n *shape"]) -> Float[Tensor, "n d"]:
         with self._networks(x.device):

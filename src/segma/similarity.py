@@ -75,9 +75,9 @@ def write_map(source: Source, out: Path) -> list[str]:
         rows = np.unique(np.linspace(0, len(x) - 1, min(len(x), MAPPED)).astype(int))
         x, y = x[rows], y[rows]
     with torch.no_grad():
-        centre, axes, shares = latent.plane(model.mixture)
-        z = encode_rows(model, x) if len(x) else axes.new_empty(0, len(centre))
-        points, centres = ((codes - centre) @ axes for codes in (z, model.means))
+        _, axes, shares = latent.plane(model.mixture)
+        z = encode_rows(model, x) if len(x) else axes.new_empty(0, len(axes))
+        points, centres = (latent.on_plane(codes, model.mixture) for codes in (z, model.means))
         sigmas = model.mixture.variances.sqrt()
     picture = plots.latent_map(points.numpy(), y, centres.numpy(), sigmas.numpy(), run.classes, shares.tolist())
     runs.write(out, draw.png(picture))

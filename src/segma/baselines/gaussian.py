@@ -36,8 +36,8 @@ def draw(q: Normal, generator: torch.Generator, *times: int) -> Float[Tensor, "*
     return q.mean + (q.log_variance / 2).exp() * noise
 
 
-def log_density(z: Float[Tensor, "*rows d"], q: Normal) -> Float[Tensor, "*rows"]:
-    """log N(z; m, v) = -1/2 sum_i (log 2 pi + log v_i + (z_i - m_i)^2 / v_i)."""
+def log_density(z: Float[Tensor, "*rows d"], q: Normal) -> Float[Tensor, "*all"]:
+    """log N(z; m, v) = -1/2 sum_i (log 2 pi + log v_i + (z_i - m_i)^2 / v_i); z and q broadcast."""
     squares = (z - q.mean).square() * (-q.log_variance).exp()
     return -0.5 * (math.log(2 * math.pi) + q.log_variance + squares).sum(dim=-1)
 

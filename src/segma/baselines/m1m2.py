@@ -81,8 +81,8 @@ class M1M2(Form):
         return divergence(q) - likelihood(x.flatten(1), raw.flatten(2), self.config.likelihood, self.is_image)
 
     def code_bound(
-        self, z: Float[Tensor, "*rows code"], y: Float[Tensor, "*#rows k"], generator: torch.Generator
-    ) -> Float[Tensor, "*rows"]:
+        self, z: Float[Tensor, "*rows code"], y: Float[Tensor, "*classes k"], generator: torch.Generator
+    ) -> Float[Tensor, "*all"]:
         """M2: L(z1, y) = KL(q(z2|z1,y) || p(z2)) - log p(z1|z2,y) - log p(y), the first in closed form (eq. 6)."""
         q: Normal = self.code_encoder(z, y)
         return divergence(q) - squared(z, self.code_decoder(draw(q, generator), y)) + math.log(self.k)

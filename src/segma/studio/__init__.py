@@ -1,0 +1,109 @@
+"""The web studio: a local page on which a person opens an image, changes what it is, and watches it change."""
+
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from segma.errors import InputError
+
+HERE = Path(__file__).parent
+
+
+@contextmanager
+def served(run: Path, host: str = "127.0.0.1", port: int | None = None, browser: bool = False) -> Generator[str]:
+    """The studio's address while it runs; its temporary files are its own and go with it."""
+    with private_folder():
+        gr = library()
+        from segma.studio import app, shelf, uploads
+
+        found = shelf.beside(run)
+        blocks = app.page(found)
+        blocks.queue(default_concurrency_limit=8)
+        shelf.test_rows(run)  # now, and not when the first person waits
+        sans, mono = gr.themes.Font("system-ui"), gr.themes.Font("ui-monospace")
+        theme = gr.themes.Default(
+            primary_hue="blue", font=[sans, gr.themes.Font("sans-serif")], font_mono=[mono, gr.themes.Font("monospace")]
+        )
+        try:
+            _, address, _ = blocks.launch(
+                server_name=host,
+                server_port=port,
+                inbrowser=browser,
+                prevent_thread_lock=True,
+                quiet=True,
+                share=False,
+                ssr_mode=False,
+                pwa=False,
+                mcp_server=False,
+                enable_monitoring=False,
+                run_history=False,
+                footer_links=[],
+                max_file_size=uploads.LARGEST,
+                theme=theme,
+                css_paths=HERE / "style.css",
+                head=f"<script>{(HERE / 'page.js').read_text()}</script>",
+            )
+        except OSError as problem:
+            raise InputError(f"cannot serve at {host}:{port or 'any port'}: {problem}") from problem
+        try:
+            yield address
+        finally:
+            blocks.close(verbose=False)
+
+
+def library():
+    """Gradio, told before it is imported that nothing leaves this computer."""
+    os.environ |= {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    try:
+        import gradio
+    except ImportError:
+        raise InputError("the studio needs Gradio: pip install 'segma[studio]'") from None
+    return gradio
+
+
+@contextmanager
+def private_folder() -> Generator[Path]:
+    """Where Gradio keeps what is uploaded: readable by nobody else, removed at the end."""
+    before = os.environ.get("GRADIO_TEMP_DIR")
+    folder = Path(tempfile.mkdtemp(prefix="segma-studio-"))
+    os.environ["GRADIO_TEMP_DIR"] = str(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if before is None:
+            del os.environ["GRADIO_TEMP_DIR"]
+        else:
+            os.environ["GRADIO_TEMP_DIR"] = before
+
+
+def digits_run(folder: Path = Path("runs")) -> Path | None:
+    """A finished run on digits that `segma studio` or `segma train digits` made earlier; the last of them."""
+    from segma import runs
+    from segma.recipes import recipe
+
+    def made_so(path: Path) -> bool:
+        try:
+            run = runs.read(path)
+            usual = recipe("best", "digits", run.shape, run.data["rows"][0], len(run.classes))
+            return run.config == usual and (path / "results.json").is_file()
+        except InputError:
+            return False
+
+    found = sorted(folder.glob("digits-*"), key=lambda path: path.stat().st_mtime) if folder.is_dir() else []
+    return next((path for path in reversed(found) if made_so(path)), None)
+
+
+def serve(run: Path, host: str, port: int | None, browser: bool, say: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C, or until the process is asked to end."""
+    over = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: over.set())
+    with served(run, host, port, browser) as address:
+        say(f"studio: {address}  (Ctrl-C ends it)")
+        over.wait()

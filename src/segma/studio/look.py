@@ -1,0 +1,63 @@
+"""What the page shows of a run as a whole: its map, a canvas in its colours, the class map, curves and results."""
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from segma import apply, latent, plots, report, runs, similarity
+from segma.errors import InputError
+from segma.model import encode_rows
+from segma.studio import session, shelf, view
+from segma.studio.shelf import Opened
+
+
+@lru_cache(maxsize=8)
+def chart(path: Path) -> tuple[view.Frame, str]:
+    """The map of a run: which part of the plane it shows, and the picture of it."""
+    opened, rows = shelf.opened(path), shelf.test_rows(path)
+    few = np.unique(np.linspace(0, max(len(rows.x) - 1, 0), view.DOTS).astype(int)) if len(rows.x) else []
+    mixture = opened.model.mixture
+    with torch.inference_mode():
+        z = encode_rows(opened.model, np.asarray(rows.x[few])) if len(few) else mixture.means[:0]
+        points, centres = (latent.on_plane(codes, mixture).numpy() for codes in (z, mixture.means))
+    sigmas = mixture.variances.sqrt().numpy()
+    labels = rows.y[few] if len(few) else np.empty(0, int)
+    return view.frame(points, centres, sigmas), view.latent_map(points, labels, centres, sigmas, opened.run.classes)
+
+
+def paper(opened: Opened) -> str:
+    """A canvas in the colours of the run's pictures: light ink on dark, or the other way round."""
+    light = session.picture(opened, opened.model.mixture.means).mean() > 127
+    ink, ground = ("black", "white") if light else ("white", "black")
+    pen = max(28, round(1.3 * 280 / opened.run.shape[1]))  # more than a pixel of the model's
+    return (
+        f'<canvas width="280" height="280" data-ink="{ink}" data-paper="{ground}" data-pen="{pen}" '
+        f'style="background:{ground}" '
+        'role="img" aria-label="draw here with the mouse or a finger"></canvas>'
+        '<p class="note">Draw with the mouse or a finger; it opens when you let go. <button>Clear</button></p>'
+    )
+
+
+@lru_cache(maxsize=8)
+def overview(path: Path) -> tuple[str, str, str]:
+    """The class map, the training curves and the results of a run; where something is missing, why."""
+    run = shelf.opened(path).run
+    close = "one class: nothing to compare" if len(run.classes) < 2 else ""
+    if not close:
+        close = view.plot(
+            plots.similarity(np.array(similarity.measure(run)["distances"]), run.classes), "distances of the classes"
+        )
+    try:
+        curves = view.plot(plots.training_curves(apply.training_log(run)), "training curves")
+    except InputError as problem:
+        curves = view.escape(problem)
+    return close, curves, results(path)
+
+
+def results(path: Path) -> str:
+    try:
+        return report.as_text(runs.read_json(path / "results.json"))
+    except (InputError, KeyError):
+        return f"not measured yet: segma evaluate {path}"

@@ -1,0 +1,92 @@
+"""The runs that a studio shows: those beside the one it was started with, each opened once."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from segma import attributes, launch, runs
+from segma.errors import InputError
+from segma.model import Model
+
+
+class Opened(NamedTuple):
+    """A run ready to use."""
+
+    run: runs.Run
+    model: Model
+    levers: tuple["Lever", ...]  # of the attributes that its classes are products of
+
+
+class Lever(NamedTuple):
+    """A control of an attribute: from one value to the other where there are two, else towards one of them."""
+
+    axis: attributes.Axis
+    to: int
+    back: int | None
+
+    @property
+    def text(self) -> str:
+        to = self.axis.values[self.to]
+        return f"towards {to}" if self.back is None else f"{self.axis.values[self.back]} \N{LEFT RIGHT ARROW} {to}"
+
+
+class Rows(NamedTuple):
+    """The test split, or why there is none."""
+
+    x: np.ndarray
+    y: np.ndarray
+    missing: str = ""
+
+
+def beside(path: Path) -> dict[str, Path]:
+    """The image runs in the same folder that have a model, by name; the given one first, which must be one."""
+    run = runs.read(path)
+    if len(run.shape) != 3:
+        raise InputError(
+            f"{path} is a run on a table: the studio shows runs on images; use transfer or classify for it"
+        )
+    if run.config.model != "segma":
+        raise InputError(f"{path} is a {run.config.model} model: the studio needs one Gaussian per class, as segma has")
+    runs.read_tensors(path / "model.safetensors", runs.NO_MODEL)
+    path = path.resolve() if path.name in ("", "..") else path
+    others = sorted(other for other in path.parent.iterdir() if usable(other))
+    return {path.name: path} | {other.name: other for other in others}
+
+
+def usable(path: Path) -> bool:
+    try:
+        run = runs.read(path)
+    except InputError:
+        return False
+    return (path / "model.safetensors").is_file() and len(run.shape) == 3 and run.config.model == "segma"
+
+
+@lru_cache(maxsize=8)
+def opened(path: Path) -> Opened:
+    run = runs.read(path)
+    return Opened(run, runs.load_mixture(run).requires_grad_(False), levers(run.classes))
+
+
+def levers(classes: tuple[str, ...]) -> tuple[Lever, ...]:
+    """Of the attributes whose values have names of their own: those that are no other's value, and no class."""
+    found = attributes.find(classes)
+    names = [*classes, *(value for axis in found for value in axis.values)]
+    return tuple(
+        Lever(axis, to, 0 if len(axis.values) == 2 else None)
+        for axis in found
+        if all(names.count(value) == 1 for value in axis.values)
+        for to in range(len(axis.values) == 2, len(axis.values))
+    )
+
+
+@lru_cache(maxsize=8)
+def test_rows(path: Path) -> Rows:
+    """Read when first asked for; where its data cannot be had, a run still edits files and generates."""
+    run = runs.read(path)
+    try:
+        few = launch.load_data(run)
+    except (InputError, OSError) as problem:
+        return Rows(np.empty((0, *run.shape)), np.empty(0, int), f"its data are not here: {problem}")
+    return Rows(few.x_test, few.y_test, "" if len(few.x_test) else "its data have no test split")

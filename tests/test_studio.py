@@ -1,0 +1,427 @@
+"""The studio without a browser: what its values mean, what it exports, what it refuses."""
+
+import asyncio
+import base64
+import io
+import json
+import re
+import shlex
+import struct
+import subprocess
+import sys
+import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from segma import SeGMA, cli, latent, launch, runs
+from segma.errors import InputError
+
+pytest.importorskip("segma.studio", reason="the studio is not there")
+gr = pytest.importorskip("gradio", reason="the studio needs Gradio: pip install 'segma[studio]'")
+
+from segma.studio import actions, digits_run, export, look, panels, session, shelf, uploads, view
+from segma.studio.session import Edit, History
+from studio_run import serving, trained
+
+NAMES = ["not male, sad", "not male, smiling", "male, sad", "male, smiling"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    return trained(tmp_path_factory.mktemp("runs") / "digits-1")
+
+
+@pytest.fixture(scope="module")
+def opened(run) -> shelf.Opened:
+    return shelf.opened(run)
+
+
+@pytest.fixture(scope="module")
+def faces(tmp_path_factory) -> shelf.Opened:
+    """Colour pictures whose classes are products of attributes, hardly trained, fitted in Python: without data."""
+    rng = np.random.default_rng(0)
+    x, y = rng.random((40, 8, 8, 3)), np.array(NAMES)[np.arange(40) % 4]
+    path = tmp_path_factory.mktemp("faces") / "faces"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        SeGMA(4, epochs=2, settings={"hidden": "16", "filters": "8"}, random_state=0, device="cpu").fit(x, y).save(path)
+    return shelf.opened(path)
+
+
+@pytest.fixture
+def given(opened) -> session.Given:
+    return session.test_picture(opened, shelf.test_rows(opened.run.path), 3)
+
+
+def edited(opened, **parts) -> Edit:
+    """An edit by the names of classes."""
+    edit = session.neutral(opened)
+    for kind in ("towards", "intensity"):
+        values = tuple(parts.get(kind, {}).get(name, 0.0) for name in opened.run.classes)
+        edit = edit._replace(**{kind: values})
+    return edit._replace(**{name: parts[name] for name in ("style", "shift", "attribute") if name in parts})
+
+
+# ---- what is shown
+
+
+def test_an_edit_is_that_of_the_estimator(opened, given):
+    edit = edited(opened, towards={"5": 0.4, "8": 0.3}, intensity={"1": -0.3}, style=0.8, shift=(0.5, -1.0))
+    model = SeGMA.load(opened.run.path, device="cpu")
+    expected = model.edit(given.x[None], {5: 0.4, 8: 0.3}, {1: -0.3}, 0.8, (0.5, -1.0))[0]
+    z = session.code(opened, given, edit)
+    assert np.array_equal(session.picture(opened, z)[0], expected)
+    np.testing.assert_allclose(session.posterior(opened, z), opened.model.mixture.posterior(z)[0].tolist())
+
+
+def test_one_amount_is_transfer_or_intensify(opened, given):
+    model = SeGMA.load(opened.run.path, device="cpu")
+    there = session.picture(opened, session.code(opened, given, edited(opened, towards={"5": 0.6})))[0]
+    assert np.array_equal(there, model.transfer(given.x[None], to=5, t=0.6)[0])
+    own = model.predict(given.x[None])[0]
+    more = session.picture(opened, session.code(opened, given, edited(opened, intensity={str(own): 0.7})))[0]
+    assert np.abs(more.astype(int) - model.intensify(given.x[None], alpha=0.7)[0]).max() <= 1
+
+
+def test_nothing_edited_is_the_reconstruction(opened, given):
+    assert torch.equal(session.code(opened, given, session.neutral(opened)), torch.from_numpy(given.z))
+
+
+def test_an_attribute_goes_from_its_first_value_to_its_last(faces):
+    """Whichever the picture's own value is: the same step."""
+    means, happy = faces.model.mixture.means.detach(), ["smiling" in name for name in faces.run.classes]
+    step = means[happy].mean(dim=0) - means[[not is_so for is_so in happy]].mean(dim=0)
+    assert [lever.text for lever in faces.levers] == ["male ↔ not male", "sad ↔ smiling"]
+    for seed in range(6):
+        given = session.sampled_picture(faces, seed % 4, 16, seed, 1.0, 0)
+        for amount in (-0.5, 0.7):
+            moved = session.code(faces, given, edited(faces, attribute=(0.0, amount)))
+            torch.testing.assert_close(moved[0] - torch.from_numpy(given.z[0]), amount * step, atol=1e-5, rtol=1e-5)
+
+
+def test_an_attribute_of_three_values_has_a_control_for_each():
+    names = tuple(f"{size} {colour}" for size in ("small", "large") for colour in ("red", "green", "blue"))
+    found = [lever.text for lever in shelf.levers(names)]
+    assert found == ["small ↔ large", "towards red", "towards green", "towards blue"]
+    assert shelf.levers(("yes yes", "yes no", "no yes", "no no")) == ()  # which `yes` would be meant?
+
+
+def test_the_map_moves_a_picture_to_where_it_was_pointed(opened, given):
+    edit = session.moved(opened, given, edited(opened, towards={"2": 0.5}), (1.5, -2.0))
+    np.testing.assert_allclose(session.place(opened, session.code(opened, given, edit)), (1.5, -2.0), atol=1e-4)
+    frame = view.Frame(-10.0, -5.0, 20.0)
+    assert frame.on_plane(0.25, 0.75) == (-5.0, 0.0)
+    assert frame.on_page(*frame.on_plane(0.25, 0.75)) == (25.0, 75.0)
+    assert frame.on_plane(-3.0, 2.0) == (-10.0, -5.0)
+
+
+def test_a_way_has_both_ends(opened, given):
+    other = session.test_picture(opened, shelf.test_rows(opened.run.path), 12)
+    ends = [torch.from_numpy(end.z) for end in (given, other)]
+    for path in ("linear", "density"):
+        made = session.way(opened, *ends, 5, path)
+        expected = SeGMA.load(opened.run.path, device="cpu").interpolate(given.x, other.x, 5, path)
+        assert np.array_equal(made, expected)
+
+
+# ---- undo
+
+
+def test_undo_and_redo(opened):
+    zero, one, two = (edited(opened, towards={"1": t}) for t in (0.0, 0.5, 1.0))
+    history = session.done(session.done(History(zero), one, 0.0), two, 9.0)
+    assert (history.past, history.now) == ((zero, one), two)
+    back = session.undo(history)
+    assert (back.past, back.now, back.future) == ((zero,), one, (two,))
+    assert session.redo(back)[:3] == history[:3]
+    assert session.undo(session.undo(back)).now == zero
+    assert session.done(back, zero, 20.0).future == ()
+
+
+def test_a_drag_is_one_step(opened):
+    zero = session.neutral(opened)
+    history = History(zero)
+    for i in range(1, 20):
+        history = session.done(history, edited(opened, towards={"1": i / 20}), i * 0.05)
+    assert history.past == (zero,)
+    other = session.done(history, edited(opened, towards={"1": 0.95, "2": 0.1}), 1.0)
+    assert len(other.past) == 2
+
+
+# ---- what is exported
+
+
+def decoded(found: dict, name: str) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(found[name][0])))
+
+
+EDITS = [
+    {"towards": {"5": 0.4}},
+    {"intensity": {"3": -0.5}},
+    {"towards": {"5": 0.4, "0": 0.25}, "intensity": {"1": 0.3}, "style": 0.5, "shift": (1.0, 0.5)},
+    {},
+]
+
+
+@pytest.mark.parametrize("parts", EDITS)
+@pytest.mark.parametrize("origin", ["test", "file", "sample"])
+def test_the_exported_python_makes_the_same_pixels(opened, tmp_path, parts, origin, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if origin == "test":
+        given = session.test_picture(opened, shelf.test_rows(opened.run.path), 7)
+    elif origin == "file":
+        Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 30, 3), np.uint8)).save("it's mine.png")
+        given = uploads.read(opened, tmp_path / "it's mine.png")
+    else:
+        given = session.sampled_picture(opened, 4, export.SAMPLES, 11, 1.5, 6)
+    edit = edited(opened, **parts)
+    exec(compile(export.python(opened, given, edit), "exported", "exec"), {})  # the program as it stands on the page
+    with Image.open("picture.png") as made:
+        assert np.array_equal(np.asarray(made), decoded(export.files(opened, given, edit), "picture.png"))
+
+
+def test_the_exported_commands_run_and_show_the_picture(opened, given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for parts, columns, place in ((EDITS[0], 6, 2), (EDITS[1], 11, 10)):
+        edit = edited(opened, **parts)
+        line = export.command(opened, given, edit).splitlines()[0]
+        words = shlex.split(line)
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        assert not stop.value.code
+        with Image.open(words[-1]) as file:
+            sheet = np.asarray(file.convert("L"))
+        right = sheet.shape[1] - 50 * (columns - place)
+        found = sheet[-50 + 3 : -2 : 6, right + 3 : right + 48 : 6]
+        made = decoded(export.files(opened, given, edit), "picture.png")
+        assert np.abs(found.astype(int) - made).max() <= 1
+    assert export.command(opened, given, edited(opened, **EDITS[2])).startswith("# no command")
+
+
+def test_commands_for_attributes(faces):
+    given = session.sampled_picture(faces, 0, 16, 0, 1.0, 0)
+    axis = faces.levers[1].axis
+    own = axis.values[latent.nearest_class(torch.from_numpy(given.z), faces.model.mixture, axis.groups)]
+    up, down = (export.command(faces, given, edited(faces, attribute=(0.0, amount))) for amount in (0.5, -0.5))
+    towards, away = (up, down) if own == "sad" else (down, up)
+    other = {"sad": "smiling", "smiling": "sad"}[own]
+    assert f"--to {other} --steps 3" in towards
+    assert f"--away-from {other} --alpha 0.5" in away
+
+
+def test_the_files(opened, given):
+    edit = edited(opened, towards={"5": 0.5})
+    found = export.files(opened, given, edit)
+    small, big = decoded(found, "picture.png"), decoded(found, "picture-large.png")
+    assert np.array_equal(big[::64, ::64], small)
+    content = json.loads(found["code.json"][0])
+    model = SeGMA.load(opened.run.path, device="cpu")
+    assert np.array_equal(model.inverse_transform([content["code"]])[0], small)
+    assert content["edit"]["towards"] == {"5": 0.5}
+    assert sum(content["posterior"].values()) == pytest.approx(1)
+    with Image.open(io.BytesIO(found["path.gif"][0])) as film:
+        assert film.n_frames == 2 * export.STEPS - 2
+
+
+# ---- bad uploads
+
+
+def png(w: int, h: int, rows: bytes) -> bytes:
+    """A grey PNG by hand, whose header may say anything."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", w, h, 8, 0, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def noise(side: int) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (side, side), np.uint8)).save(file, "PNG")
+    return file.getvalue()
+
+
+BAD = {
+    "bomb.png": (png(20_000, 20_000, bytes(1000)), "pixels"),
+    "huge.png": (png(30_000, 30_000, bytes(1000)), "pixels"),
+    "large.png": (png(9_000, 9_000, bytes(1000)), "pixels"),
+    "text.png": (b"this is not a picture at all, it is a text\n" * 20, "not a picture"),
+    "short.png": (noise(200)[:9000], "short.png: "),
+    "empty.png": (b"", "not a picture"),
+    "page.svg": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not a picture"),
+    "lines.eps": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a picture"),
+    "heavy.png": (noise(8) + bytes(uploads.LARGEST), "MB"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_upload_is_a_message(opened, tmp_path, name):
+    content, said = BAD[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=re.escape(said)) as problem:
+        uploads.read(opened, tmp_path / name)
+    assert name in str(problem.value)
+    assert str(tmp_path) not in str(problem.value)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"])
+def test_pictures_of_any_kind_and_size_open(opened, faces, tmp_path, mode):
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 255, (33, 57, 3), np.uint8))
+    picture = Image.new("I;16", (57, 33), 900) if mode == "I;16" else picture.convert(mode)
+    file = tmp_path / ("a.tiff" if mode in ("CMYK", "I;16") else "a.png")
+    picture.save(file)
+    for run in (opened, faces):
+        given = uploads.read(run, file)
+        assert given.x.shape == run.run.shape
+        assert "57 x 33" in given.note
+
+
+def test_names_of_files_are_cut_to_what_can_be_shown():
+    assert uploads.clean("../../etc/pass\x00wd.png") == "passwd.png"
+    assert uploads.clean("C:\\me\\a.png") == "a.png"
+    assert uploads.clean("") == "picture"
+
+
+# ---- the page
+
+
+def test_names_from_data_cannot_become_page():
+    text = view.bars(["<script>alert(1)</script>", "${alert(1)}"], [0.5, 0.5]) + view.escape("{{value}}`")
+    assert "<script" not in text
+    assert "${" not in text
+    assert "{{" not in text
+    assert "`" not in text
+
+
+def test_a_picture_on_the_page_has_the_models_resolution(given):
+    content = base64.b64decode(re.search(r"base64,([^\"]+)", view.pixels(given.x, "it"))[1])
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(content))), given.x[..., 0])
+
+
+def test_what_a_browser_sends_is_checked(opened):
+    for at in ({"x": float("nan")}, {"x": "1"}, {}, None, [1]):
+        with pytest.raises(InputError, match="wanted is a number"):
+            actions.number(at, "x")
+    with pytest.raises(InputError, match="allowed are 0 to 15"):
+        actions.picked(opened, "3", 0, 1.0, {"place": 99})
+    with pytest.raises(InputError, match="seed -1"):
+        actions.generated(opened, "3", -1, 1.0)
+    with pytest.raises(InputError, match="row 500"):
+        session.test_picture(opened, shelf.test_rows(opened.run.path), 500)
+
+
+def test_a_run_without_its_data_starts_with_a_generated_picture(faces):
+    assert actions.first_picture(faces).note.startswith("generated")
+    assert "data are not here" in shelf.test_rows(faces.run.path).missing
+    frame, chart = look.chart(faces.run.path)
+    assert chart.count("<text") == 4
+    assert frame.side > 0
+
+
+# ---- which runs
+
+
+def test_runs_beside_are_listed_and_nothing_else(run, tmp_path):
+    for name in ("b", "a"):
+        (tmp_path / name).symlink_to(run)
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "unfinished" / "config.json").write_text((run / "config.json").read_text())
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{")
+    (tmp_path / "notes.txt").write_text("")
+    assert list(shelf.beside(tmp_path / "b")) == ["b", "a"]
+
+
+def test_a_table_has_no_studio(tmp_path):
+    x, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    SeGMA(2, epochs=1, settings={"hidden": "8"}, random_state=0, device="cpu").fit(x, y).save(tmp_path / "t")
+    with pytest.raises(InputError, match="run on a table"):
+        shelf.beside(tmp_path / "t")
+    with pytest.raises(InputError, match="is not a run"):
+        shelf.beside(tmp_path / "nothing")
+
+
+def test_a_finished_digits_run_is_found_again(tmp_path, run):
+    assert digits_run(tmp_path / "none") is None
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    (folder / "digits-1").symlink_to(run)  # trained otherwise than `segma train digits` does
+    assert digits_run(folder) is None
+    job = launch.start("digits", out=folder / "digits-2", device="cpu")
+    assert digits_run(folder) is None  # not finished
+    runs.write_json(job.run.path / "results.json", {})
+    assert digits_run(folder) == folder / "digits-2"
+
+
+def test_without_gradio_one_line_says_what_to_install(run):
+    code = (
+        "import sys; sys.modules['gradio'] = None; sys.argv = ['segma', 'studio', sys.argv[1]]\n"
+        "from segma import cli; cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(run)], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "segma: the studio needs Gradio: pip install 'segma[studio]'\n"
+
+
+# ---- over HTTP
+
+
+@pytest.fixture(scope="module")
+def address(run):
+    with serving(run) as address:
+        yield address
+
+
+def test_no_file_can_be_read_through_the_server(address, run, monkeypatch):
+    import httpx
+
+    monkeypatch.chdir(run.parent)
+    files = [run / "config.json", Path("digits-1/config.json"), Path("/etc/passwd"), Path("../digits-1/config.json")]
+    for file in files:
+        for prefix in ("gradio_api/file=", "file=", "file/", "static/", "assets/", "gradio_api/file/"):
+            answer = httpx.get(f"{address}{prefix}{file}")
+            assert answer.status_code in (403, 404), (prefix, file)
+
+
+@pytest.mark.parametrize("path", ["config", "/etc/passwd", "http://127.0.0.1:9/a.png", "http://example.com/a.png"])
+def test_an_upload_that_names_another_file_or_address_is_refused(address, run, path):
+    """The page's upload event, called by hand with a path that nobody uploaded."""
+    import httpx
+
+    path = str(run / "config.json") if path == "config" else path
+    config = httpx.get(f"{address}config").json()
+    upload = next(c["id"] for c in config["components"] if c["props"].get("elem_id") == "upload")
+    event = next(d for d in config["dependencies"] if [upload, "upload"] in [list(t) for t in d["targets"]])
+    body = {
+        "data": [run.name, {"path": path, "meta": {"_type": "gradio.FileData"}}],
+        "fn_index": event["id"],
+        "session_hash": "test",
+    }
+    httpx.post(f"{address}gradio_api/queue/join", json=body)
+    with httpx.stream("GET", f"{address}gradio_api/queue/data?session_hash=test", timeout=20) as answer:
+        lines = [line for line in answer.iter_lines() if "process_completed" in line]
+    assert json.loads(lines[-1].removeprefix("data: "))["success"] is False
+
+
+def test_the_server_fetches_nothing():
+    field = panels.from_browser(gr.File(render=False))
+    with pytest.raises(InputError, match="wanted is a file"):
+        asyncio.run(field.async_move_resource_to_block_cache("https://example.com/a.png"))
+
+
+def test_the_server_is_for_this_computer_alone(address):
+    assert address.startswith("http://127.0.0.1:")
+
+
+def test_temporary_files_go_with_the_studio(run, tmp_path):
+    with serving(run, TMPDIR=str(tmp_path)):
+        (folder,) = tmp_path.glob("segma-studio-*")
+        assert folder.stat().st_mode & 0o077 == 0
+    assert not folder.exists()

@@ -1,0 +1,381 @@
+"""The studio as a person uses it: headless Chromium goes through every view, and no request may leave this computer."""
+
+import base64
+import io
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("segma.studio", reason="the studio is not there")
+pytest.importorskip("gradio", reason="the studio needs Gradio: pip install 'segma[studio]'")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install 'segma[test]'")
+
+from studio_run import serving, trained
+from test_studio import BAD
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+if not CHROMIUM:
+    pytest.skip("needs a browser: apt-get install chromium", allow_module_level=True)
+
+expect, Page = playwright.expect, playwright.Page
+WAIT = 20_000  # milliseconds; a busy machine is slow
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """Two runs in a folder of their own: the second is a copy to switch to."""
+    run = trained(tmp_path_factory.mktemp("runs") / "digits-1")
+    shutil.copytree(run, run.with_name("other"))
+    return run
+
+
+@pytest.fixture(scope="module")
+def address(run) -> Iterator[str]:
+    with serving(run) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, address) -> Iterator[Page]:
+    """The studio, loaded; requests to other hosts are stopped, and fail the test, as errors in the page do."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    page, foreign, wrong = context.new_page(), [], []
+
+    def gate(route) -> None:
+        inside = route.request.url.startswith(address)
+        if not inside:
+            foreign.append(route.request.url)
+        route.continue_() if inside else route.abort()
+
+    context.route(re.compile("^https?:|^wss?:"), gate)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.set_default_timeout(WAIT)
+    page.goto(address)
+    page.wait_for_selector("#stage img.now")
+    page.wait_for_selector("#towards-5")
+    yield page
+    context.close()
+    assert not foreign
+    assert not wrong
+
+
+def pixels(page: Page, where: str = "#stage img.now") -> np.ndarray:
+    """What an <img> holds, at the model's resolution."""
+    source = page.locator(where).first.get_attribute("src")
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(source.split("base64,")[1]))).convert("L")).astype(int)
+
+
+def posterior(page: Page) -> dict[str, float]:
+    rows = page.locator("#bars li").all_inner_texts()
+    parts = [re.split(r"\s+", row.strip().replace("\xa0", " ")) for row in rows]
+    return {part[0]: float(part[1]) for part in parts}
+
+
+def changed(page: Page, before: np.ndarray, where: str = "#stage img.now") -> np.ndarray:
+    """Wait until the picture is another."""
+    for _ in range(WAIT // 50):
+        now = pixels(page, where)
+        if now.shape != before.shape or (now != before).any():
+            return now
+        page.wait_for_timeout(50)
+    raise AssertionError("the picture has not changed")
+
+
+def slide(page: Page, name: str, value: float) -> None:
+    page.locator(f"#{name} input[type=range]").fill(str(value))
+
+
+def tab(page: Page, name: str) -> None:
+    page.get_by_role("tab", name=name, exact=True).click()
+
+
+def picture_file(folder: Path, x: np.ndarray, name: str = "mine.png") -> Path:
+    Image.fromarray(x).save(folder / name)
+    return folder / name
+
+
+def own_digit() -> np.ndarray:
+    """A seven, larger than the model's pictures and not square."""
+    x = np.zeros((64, 80), np.uint8)
+    x[10:18, 24:56], x[18:56, 40:50] = 255, 255
+    return x
+
+
+def test_open_edit_undo_and_compare(page, tmp_path):
+    # upload
+    before = pixels(page)
+    page.locator("#upload input[type=file]").set_input_files(picture_file(tmp_path, own_digit()))
+    expect(page.locator("#given")).to_contain_text("mine.png: 80 x 64 grey, centre cut, resized to 8 x 8")
+    first = changed(page, before)
+    assert first.shape == (8, 8)
+    seen, again = pixels(page, "#given img"), pixels(page, "#given figure:nth-child(2) img")
+    expected = np.asarray(Image.fromarray(own_digit()[:, 8:72]).resize((8, 8), Image.Resampling.BILINEAR)).astype(int)
+    assert np.abs(seen - expected).max() <= 1
+    assert np.array_equal(again, first)
+
+    # a slider changes the pixels and moves the posterior; another adds to it
+    was = posterior(page)
+    assert sum(was.values()) == pytest.approx(100, abs=1)
+    goal = "2" if max(was, key=was.get) != "2" else "6"
+    slide(page, f"towards-{goal}", 1)
+    second = changed(page, first)
+    now = posterior(page)
+    assert now[goal] > was[goal] + 20
+    tab(page, "Intensity")
+    slide(page, "intensity-8", 0.6)
+    third = changed(page, second)
+    slide(page, "style", 0.2)
+    fourth = changed(page, third)
+
+    # back and forth
+    page.locator("#undo").click()
+    assert np.array_equal(changed(page, fourth), third)
+    expect(page.locator("#style input[type=number]")).to_have_value("1")
+    page.locator("#undo").click()
+    assert np.array_equal(changed(page, third), second)
+    assert posterior(page) == now
+    page.locator("#redo").click()
+    assert np.array_equal(changed(page, second), third)
+    page.locator("#reset").click()
+    assert np.array_equal(changed(page, third), first)
+    tab(page, "Towards a class")
+    expect(page.locator(f"#towards-{goal} input[type=number]")).to_have_value("0")
+    page.locator("#undo").click()
+    assert np.array_equal(changed(page, first), third)
+
+    # compare: hold, with the mouse and with a key, and swipe
+    given = page.locator("#stage img.before")
+    clip = "element => getComputedStyle(element).clipPath"
+    assert given.evaluate(clip).startswith("inset(0px 100%") or "calc" in given.evaluate(clip)
+    page.locator("#hold").hover()
+    page.mouse.down()
+    assert given.evaluate(clip) == "none"
+    page.mouse.up()
+    assert given.evaluate(clip) != "none"
+    page.locator("#hold").focus()
+    page.keyboard.down("Space")
+    assert given.evaluate(clip) == "none"
+    page.keyboard.up("Space")
+    assert given.evaluate(clip) != "none"
+    slide(page, "swipe", 40)
+    page.wait_for_function("getComputedStyle(document.querySelector('#stage img.before')).clipPath.includes('60%')")
+    assert np.array_equal(pixels(page, "#stage img.before"), seen)
+
+
+def test_a_test_picture_a_pasted_and_a_drawn_one(page):
+    before = pixels(page)
+    page.locator("#row input").fill("12")
+    page.locator("#row input").press("Enter")
+    expect(page.locator("#given")).to_contain_text("row 12 of the test split, labelled")
+    twelfth = changed(page, before)
+    page.locator("#another").click()
+    changed(page, twelfth)
+
+    shown = pixels(page)
+    page.evaluate(
+        """async () => {
+            const canvas = Object.assign(document.createElement("canvas"), {width: 40, height: 40});
+            const pen = canvas.getContext("2d"); pen.fillStyle = "white"; pen.fillRect(18, 4, 6, 32);
+            const blob = await new Promise((done) => canvas.toBlob(done));
+            const clip = new DataTransfer(); clip.items.add(new File([blob], "clip.png", {type: "image/png"}));
+            document.dispatchEvent(new ClipboardEvent("paste", {clipboardData: clip}));
+        }"""
+    )
+    expect(page.locator("#given")).to_contain_text("clip.png: 40 x 40")
+    shown = changed(page, shown)
+
+    page.get_by_text("Draw one").click()
+    box = page.locator("#canvas canvas").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"]
+    page.mouse.move(x, y + 0.15 * box["height"])
+    page.mouse.down()
+    page.mouse.move(x, y + 0.85 * box["height"], steps=8)
+    page.mouse.up()
+    expect(page.locator("#given")).to_contain_text("drawing.png: 280 x 280")
+    drawn = pixels(page, "#given img")
+    assert drawn[2:6, 3:5].min() > 120  # a light stroke down the middle
+    assert drawn[:, [0, 7]].max() < 30
+    changed(page, shown)
+
+
+def test_the_map_is_clicked_dragged_and_walked(page):
+    before = pixels(page)
+    tab(page, "Map")
+    name, box = page.locator("#map svg text").nth(5), page.locator("#map svg").bounding_box()
+    spot = name.bounding_box()
+    page.mouse.click(spot["x"] + spot["width"] / 2, spot["y"] + spot["height"] / 2)
+    clicked = changed(page, before)
+    marker = page.locator("#marker svg")
+    page.wait_for_timeout(300)
+    x, y = (float(marker.get_attribute(f"data-{axis}")) for axis in "xy")
+    assert x == pytest.approx((spot["x"] + spot["width"] / 2 - box["x"]) / box["width"], abs=0.02)
+    assert y == pytest.approx((spot["y"] + spot["height"] / 2 - box["y"]) / box["height"], abs=0.02)
+    page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.9 * box["height"], steps=6)
+    page.mouse.up()
+    dragged = changed(page, clicked)
+    expect(marker).to_have_attribute("data-x", re.compile(r"^0\.(19|20)"))
+    dragged = pixels(page)
+    page.locator("#map svg").focus()
+    page.keyboard.press("ArrowRight")
+    expect(marker).to_have_attribute("data-x", re.compile(r"^0\.(22|23)"))
+    changed(page, dragged)
+
+
+def test_interpolate(page):
+    tab(page, "Interpolate")
+    page.locator("#take-start").click()
+    expect(page.locator("#start")).to_contain_text("test:0")
+    tab(page, "Edit")
+    page.locator("#row input").fill("40")
+    page.locator("#row input").press("Enter")
+    expect(page.locator("#given")).to_contain_text("row 40")
+    tab(page, "Interpolate")
+    page.locator("#take-end").click()
+    expect(page.locator("#end")).to_contain_text("test:40")
+    page.locator("button#interpolate").click()
+    expect(page.locator("#strip figure")).to_have_count(9)
+    frames = [pixels(page, f"#strip figure:nth-child({i}) img") for i in (1, 5, 9)]
+    assert (frames[0] != frames[1]).any()
+    assert (frames[1] != frames[2]).any()
+    film = page.locator("#strip img.film").get_attribute("src")
+    with Image.open(io.BytesIO(base64.b64decode(film.split("base64,")[1]))) as opened:
+        assert opened.n_frames == 16
+    page.get_by_label("along the density").check()
+    page.locator("button#interpolate").click()
+    expect(page.locator("#way-shell")).to_contain_text("--path density")
+    expect(page.locator("#way-shell")).to_contain_text("test:0 test:40 --steps 9")
+
+
+def test_generate_and_edit_a_sample(page):
+    before = pixels(page)
+    tab(page, "Generate")
+    expect(page.locator("#samples button")).to_have_count(16)
+    one = pixels(page, "#samples img")
+    page.locator("#seed input").fill("5")
+    page.locator("#seed input").press("Tab")
+    two = changed(page, one, "#samples img")
+    slide(page, "spread", 0)
+    alike = changed(page, two, "#samples img")
+    assert np.array_equal(alike, pixels(page, "#samples button:nth-child(16) img"))
+    slide(page, "spread", 1.5)
+    changed(page, alike, "#samples img")
+    page.locator("#label input").click()
+    page.get_by_role("option", name="4", exact=True).click()
+    expect(page.locator("#samples-shell")).to_contain_text("--label 4 -n 16 --seed 5 --spread 1.5")
+    page.wait_for_timeout(500)
+    chosen = pixels(page, "#samples button:nth-child(3) img")
+    page.locator("#samples button").nth(2).click()
+    expect(page.locator("#given")).to_contain_text("generated: '4', number 3 of seed 5, spread 1.5")
+    expect(page.get_by_role("tab", name="Edit", exact=True)).to_have_attribute("aria-selected", "true")
+    assert np.array_equal(pixels(page, "#given img"), chosen)
+    changed(page, before)
+
+
+def test_look(page):
+    tab(page, "Look")
+    for name in ("close", "curves"):
+        expect(page.locator(f"#{name} img")).to_be_visible()
+        assert page.locator(f"#{name} img").evaluate("image => image.naturalWidth") > 300
+    expect(page.locator("#results")).to_contain_text(re.compile("not measured yet"))
+
+
+def test_take_away(page, tmp_path, run):
+    before = pixels(page)
+    slide(page, "towards-5", 0.6)
+    shown = changed(page, before)
+    tab(page, "Take away")
+    expect(page.locator("#files a")).to_have_count(4)
+
+    def saved(name: str) -> Path:
+        with page.expect_download() as waiting:
+            page.locator("#files a", has_text=re.compile(f"^{re.escape(name)}$")).click()
+        assert waiting.value.suggested_filename == name
+        waiting.value.save_as(tmp_path / name)
+        return tmp_path / name
+
+    with Image.open(saved("picture.png")) as picture:
+        assert np.array_equal(np.asarray(picture).astype(int), shown)
+    with Image.open(saved("path.gif")) as film:
+        assert film.n_frames == 20
+    content = json.loads(saved("code.json").read_text())
+    assert content["edit"]["towards"] == {"5": 0.6}
+    expect(page.locator("#shell")).to_contain_text(f"segma transfer {run} test:0 --to 5 --steps 6 --out transfer.png")
+    expect(page.locator("#python")).to_contain_text("model.edit(x, towards={5: 0.6})")
+
+
+@pytest.mark.parametrize("name", ["huge.png", "text.png", "short.png", "bomb.png", "heavy.png"])
+def test_a_bad_upload_gets_a_message_and_the_page_lives(page, tmp_path, name):
+    (tmp_path / name).write_bytes(BAD[name][0])
+    before = pixels(page)
+    page.locator("#upload input[type=file]").set_input_files(tmp_path / name)
+    expect(page.locator(".toast-body").first).to_be_visible()
+    said = page.locator(".toast-body").first.inner_text()
+    assert name in said or "size" in said.lower()
+    assert np.array_equal(pixels(page), before)
+    slide(page, "towards-2", 1)
+    changed(page, before)
+
+
+def test_after_a_bad_upload_a_good_one_opens(page, tmp_path):
+    (tmp_path / "text.png").write_bytes(BAD["text.png"][0])
+    before = pixels(page)
+    page.locator("#upload input[type=file]").set_input_files(tmp_path / "text.png")
+    expect(page.locator(".toast-body").first).to_be_visible()
+    page.locator("#upload input[type=file]").set_input_files(picture_file(tmp_path, own_digit()))
+    expect(page.locator("#given")).to_contain_text("mine.png")
+    changed(page, before)
+
+
+def test_another_run_is_chosen(page):
+    before = pixels(page)
+    slide(page, "towards-5", 1)
+    changed(page, before)
+    page.locator("#run input").click()
+    page.get_by_role("option", name="other", exact=True).click()
+    expect(page.locator("#towards-5 input[type=number]")).to_have_value("0")
+    expect(page.locator("#undo")).to_be_disabled()
+    tab(page, "Generate")
+    expect(page.locator("#samples-shell")).to_contain_text("other --label 0")
+
+
+def test_every_control_is_reached_by_keyboard_and_named(page):
+    slider = page.get_by_label("range slider for 5").first
+    before = pixels(page)
+    slider.focus()
+    page.keyboard.press("End")
+    changed(page, before)
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll('button, input, select, textarea, a, svg[tabindex]')]
+            .filter((e) => e.offsetParent !== null && e.type !== 'file')
+            .filter((e) => !(e.innerText?.trim() || e.getAttribute('aria-label') || e.title || e.labels?.length
+                || e.closest('label')))
+            .map((e) => e.outerHTML.slice(0, 160))"""
+    )
+    assert unnamed == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_nothing_is_wider_than_the_window(page, size, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    for name in ("Edit", "Interpolate", "Generate", "Look", "Take away"):
+        tab(page, name)
+        page.wait_for_timeout(200)
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0], name
