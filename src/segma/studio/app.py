@@ -209,5 +209,6 @@ def wire_generating(p: SimpleNamespace, on: Callable) -> None:
         given = actions.picked(opened, label, seed, spread, at)
         return [gr.Tabs(selected="edit"), *fresh(p, opened, given)]
 
-    on([p.new_tab.select, *(control.change for control in settings)], draw, settings, [here.samples, here.shell])
+    asked = [p.new_tab.select, *(control.change for control in settings)]
+    on(asked, draw, settings, [here.samples, here.shell], trigger_mode="always_last")  # none is lost while one is drawn
     on([here.samples.select], pick, settings, [p.tabs, *p.fresh], event=True)
