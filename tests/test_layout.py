@@ -15,7 +15,7 @@ __main__ cli progress studio reproduce reproduce.figures reproduce.page reproduc
 estimator sweep similarity edit report launch stack record apply metrics.fid metrics.features metrics.inception runs
 metrics.accuracy metrics.editing train rivals fast vectors step state distributed draw plots latent density attributes
 baselines baselines.triple_gan baselines.triple_nets baselines.adgm baselines.m1m2 baselines.gaussian model form
-networks objective cramer_wold mixture recipes data config errors
+networks objective cramer_wold mixture recipes rival_recipes data config errors
 """.split()
 
 

@@ -32,7 +32,7 @@ def run(tmp_path):
 
 
 def fake(few: bool = False):
-    def scores(model, data, inception, data_dir, n, seed, progress, rows, along):
+    def scores(model, data, inception, data_dir, n, seed, progress, rows, along, alone):
         protocol = {"samples": n, "few": few, "rows": rows}
         at = {"interpolation_fid_at": {"t": list(along)} | dict.fromkeys(("test", "train"), [3.5] * len(along))}
         return {name: dict(values) for name, values in (FOUND | (at if along else {})).items()} | {"protocol": protocol}

@@ -5,6 +5,7 @@ Sources: "sec." is the paper; "code" is what the authors' published code does wh
 
 import math
 
+from segma import rival_recipes
 from segma.config import Config, override
 from segma.errors import InputError
 
@@ -52,125 +53,6 @@ CWAE: dict = {  # the paper's unsupervised rows: the same nets and alpha, no lab
     "clip_value": 0.0,  # code
 }
 
-# The rivals, as the paper's authors ran them (M1+M2 and ADGM: their notebooks; Triple-GAN: its own authors' code).
-RIVAL: dict = {"schedule": "constant", "learning_rate": 3e-4, "batch_size": 200, "samples_every": 10}
-RIVALS: dict[str, dict] = {
-    "m1m2": {"pretrain": 2 / 3},  # M1 1,001 epochs, then M2 501
-    "adgm": {"clip_norm": 5.0, "clip_value": 1.0},
-    "triple-gan": {"schedule": "tail", "learning_rate": 1e-3},
-}
-RIVALS_DATA: dict[str, dict[str, dict]] = {
-    "m1m2": {
-        "mnist": {
-            "labels": 100,
-            "hidden": (500, 500),
-            "auxiliary_dim": 50,
-            "inner_hidden": (300,),
-            "latent_dim": 50,
-            "beta": 60.0,  # 0.1 times the unlabelled batches of an epoch
-            "weight_decay": 0.5 / 60_000,
-            "epochs": 1502,
-        },
-        "svhn": {
-            "labels": 1000,
-            "hidden": (600, 600),
-            "auxiliary_dim": 300,
-            "inner_hidden": (500,),
-            "latent_dim": 100,
-            "likelihood": "gaussian",
-            "beta": 60.5,
-            "weight_decay": 0.5 / 73_257,  # theirs is 0.5 by the number of batches, most likely a slip
-            "batch_size": 2000,
-            "epochs": 501,
-            "pretrain": 0.6,
-        },
-        "celeba": {
-            "labels": 1000,
-            "network": "strided",  # appendix
-            "filters": (32, 32, 64, 64),
-            "hidden": (300,),
-            "auxiliary_dim": 300,
-            "inner_hidden": (300,),
-            "latent_dim": 50,
-            "likelihood": "gaussian",
-            "beta": 63.5,
-            "weight_decay": 0.5 / 162_770,
-            "batch_size": 512,
-            "epochs": 500,
-        },
-        "digits": {
-            "labels": 100,
-            "hidden": (256, 256),
-            "auxiliary_dim": 20,
-            "inner_hidden": (128,),
-            "latent_dim": 20,
-            "beta": 60.0,
-            "learning_rate": 1e-3,
-            "batch_size": 160,
-            "epochs": 250,
-            "samples_every": 25,
-        },
-    },
-    "adgm": {
-        "mnist": {
-            "labels": 100,
-            "hidden": (500, 500),
-            "auxiliary_dim": 100,
-            "latent_dim": 100,
-            "draws": 10,
-            "beta": 60.1,
-            "weight_decay": 0.5 / 60_000,
-            "epochs": 200,
-        },
-        "svhn": {
-            "labels": 1000,
-            "hidden": (1000, 1000),
-            "auxiliary_dim": 300,
-            "latent_dim": 300,
-            "likelihood": "gaussian",
-            "beta": 60.6,
-            "weight_decay": 0.5 / 73_257,
-            "batch_size": 2000,
-            "epochs": 200,
-        },
-        "celeba": {
-            "labels": 1000,
-            "network": "strided",  # appendix
-            "filters": (32, 32, 64, 64),
-            "hidden": (500, 500),
-            "auxiliary_dim": 300,
-            "latent_dim": 300,
-            "likelihood": "gaussian",
-            "beta": 1.0,
-            "weight_decay": 0.5 / 162_770,
-            "batch_size": 512,
-            "epochs": 200,
-        },
-        "digits": {
-            "labels": 100,
-            "hidden": (128, 128),
-            "auxiliary_dim": 20,
-            "latent_dim": 20,
-            "beta": 60.0,
-            "learning_rate": 1e-3,
-            "batch_size": 160,
-            "epochs": 250,
-            "samples_every": 25,
-        },
-    },
-    "triple-gan": {
-        "mnist": {"labels": 100, "batch_size": 500, "labelled_share": 0.2, "pretrain": 0.03, "epochs": 1000},
-        "svhn": {
-            "labels": 1000,
-            "learning_rate": 3e-4,
-            "batch_size": 400,
-            "labelled_share": 0.5,
-            "epochs": 1000,
-        },
-        "digits": {"labels": 100, "batch_size": 160, "pretrain": 0.03, "epochs": 250, "samples_every": 25},
-    },
-}
-
 BEST: dict = {
     "mean_distance": 8.0,
     "all_rows": False,  # the labelled rows are few: their views teach the classes, the whole set the rest
@@ -216,8 +98,8 @@ def recipe(name: str, data: str, shape: tuple[int, ...], n: int, k: int, model: 
     """
     if name not in ("best", "paper"):
         raise InputError(f"recipe {name!r}: allowed are best, paper")
-    if model in RIVALS:
-        settings = RIVAL | RIVALS[model] | RIVALS_DATA[model].get(data, _rival_for(model, shape, n))
+    if model in rival_recipes.OWN:
+        settings = rival_recipes.settings(model, data, shape, n)
     elif model == "cwae":
         settings = PAPER | PAPER_DATA.get(data, {"hidden": _widths(shape)}) | CWAE
     elif name == "paper":
@@ -225,15 +107,6 @@ def recipe(name: str, data: str, shape: tuple[int, ...], n: int, k: int, model: 
     else:
         settings = BEST | (BEST_DATA.get(data) or _best_for(shape, n, k))
     return override(Config(), settings | {"data": data, "recipe": name, "model": model})
-
-
-def _rival_for(model: str, shape: tuple[int, ...], n: int) -> dict:
-    """Unknown data: the rival's small nets, and so many epochs that any amount of data gets as many steps as digits."""
-    kind = {"likelihood": "bernoulli" if len(shape) == 3 and shape[2] == 1 else "gaussian"}
-    small = {key: value for key, value in RIVALS_DATA[model]["digits"].items() if key != "labels"}
-    unlabelled = min(n, small["batch_size"] // 2)
-    epochs = max(1, math.ceil(small["epochs"] * 1297 / 80 * unlabelled / n))
-    return small | kind | {"epochs": epochs, "samples_every": max(1, epochs // 10)}
 
 
 def _widths(shape: tuple[int, ...]) -> tuple[int, ...]:

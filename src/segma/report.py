@@ -23,9 +23,10 @@ def measure(
     samples: int | None = None,
     with_editing: bool = False,
     progress: Callable | None = None,
+    samples_alone: bool = False,
 ) -> dict:
     """The numbers of a run, each with its protocol; FID where `samples` says how many images to generate for it, and
-    with editing scores also along interpolations.
+    with editing scores also along interpolations; `samples_alone` leaves out all FIDs but that of samples.
 
     What an earlier call measured of the same weights is kept.
     """
@@ -37,7 +38,8 @@ def measure(
         place = data.data_dir(data_dir or run.data["where"])
         rows = samples if samples < SAMPLES else None
         along = fid.ALONG if with_editing else ()
-        results |= _each_with_protocol(fid.scores(model, few, inception, place, samples, 0, progress, rows, along))
+        found = fid.scores(model, few, inception, place, samples, 0, progress, rows, along, samples_alone)
+        results |= _each_with_protocol(found)
         if with_editing:
             picture = plots.interpolation(results["interpolation_fid_at"])
             runs.write(run.path / "interpolation.png", draw.png(picture))

@@ -123,11 +123,13 @@ def scores(
     progress: Progress | None = None,
     rows: int | None = None,
     along: Sequence[float] = (),
+    samples_alone: bool = False,
 ) -> dict:
     """FID, KID, interpolation and reconstruction FID of a model against both splits, each with how it was made.
 
     `rows` limits the real images of a split, where there is no GPU: a number of another protocol, and it says so.
-    `along` are values of t at which interpolations are measured too, all at the same t.
+    `along` are values of t at which interpolations are measured too, all at the same t; `samples_alone` leaves out
+    interpolations and reconstructions.
     """
     check(data, n, rows)
     path = inception.find(inception_path, data_dir)
@@ -137,7 +139,9 @@ def scores(
     def extract(images: np.ndarray, text: str) -> np.ndarray:
         return features(net, images, progress, text=text)
 
-    found = measured(model, data, extract, data_dir / "statistics", {"weights": digest}, n, seed, rows, along)
+    found = measured(
+        model, data, extract, data_dir / "statistics", {"weights": digest}, n, seed, rows, along, samples_alone
+    )
     found["protocol"] = {
         "network": f"Inception of 2015-12-05 (TensorFlow), {WIDTH} pool features",
         "weights": weights,
@@ -177,12 +181,13 @@ def measured(
     seed: int,
     rows: int | None = None,
     along: Sequence[float] = (),
+    samples_alone: bool = False,
 ) -> dict:
     """The scores of a model by features of any kind."""
     images, labels = sampled(model, n, seed)
     again = some_rows(len(data.x_test), n)
     made, at = {"fid": images}, {f"interpolation at t = {t:g}": t for t in along if encodes(model)}
-    if encodes(model):
+    if encodes(model) and not samples_alone:
         made["interpolation_fid"] = interpolated(model, data.x_test, n, seed)
         made["reconstruction_fid"] = reconstructed(model, data.x_test[again])
     made |= {name: interpolated_at(model, data.x_test, t, n, seed) for name, t in at.items()}

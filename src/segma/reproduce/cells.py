@@ -18,7 +18,7 @@ from segma.record import Job
 from segma.reproduce.paper import ROWS
 from segma.step import rows_per_step, steps_in_all
 
-QUICK_STEPS, QUICK_SAMPLES = 800, 200
+QUICK_STEPS, QUICK_SAMPLES, QUICK_GRID_SAMPLES = 800, 200, 100
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,11 @@ class Work:
     @property
     def samples(self) -> int:
         return QUICK_SAMPLES if self.budget == "quick" else report.SAMPLES
+
+    @property
+    def grid_samples(self) -> int:
+        """For each model of a grid, of which there are many."""
+        return QUICK_GRID_SAMPLES if self.budget == "quick" else report.SAMPLES
 
     @property
     def weights(self) -> Path | None:
@@ -102,7 +107,7 @@ def results(row: str, work: Work, seed: int, fid: bool) -> dict | None:
             if work.stop():
                 return None
             _add_seconds(path, time.monotonic() - began)
-        return measured(work, job, fid)
+        return measured(work, job, work.samples if fid else None)
     except (InputError, RunFailed) as problem:
         work.failed[path.name] = str(problem)
         work.say(f"{path.name} failed: {problem}")
@@ -120,9 +125,12 @@ def opened(row: str, work: Work, seed: int, path: Path) -> Job:
     return job
 
 
-def measured(work: Work, job: Job, fid: bool) -> dict:
-    """What `segma evaluate` gives; what it has measured of these weights before is not measured again."""
-    wanted = work.samples if fid and work.weights and len(job.run.shape) == 3 else None
+def measured(work: Work, job: Job, samples: int | None, alone: bool = False) -> dict:
+    """What `segma evaluate` gives, FID from so many samples; what was measured of these weights is not measured again.
+
+    `alone` leaves out interpolations and reconstructions.
+    """
+    wanted = samples if work.weights and len(job.run.shape) == 3 else None
     earlier = report.earlier(job.run)
     if wanted and earlier.get("fid", {}).get("protocol", {}).get("samples") == wanted:
         wanted = None
@@ -132,7 +140,7 @@ def measured(work: Work, job: Job, fid: bool) -> dict:
     if wanted is None:
         found = report.basic(job.run, job.data, model)
     else:
-        found = report.measure(job.run, model, work.data_dir, work.weights, wanted, False, work.progress)
+        found = report.measure(job.run, model, work.data_dir, work.weights, wanted, False, work.progress, alone)
     runs.write_json(job.run.path / "results.json", found)
     return found
 

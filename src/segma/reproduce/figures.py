@@ -108,7 +108,7 @@ def sensitivity(work: Work) -> Section:
         if np.isfinite(values).any():
             picture = plots.heat_map(np.array(values), *GRID.values(), ("alpha", "beta"), score, form)
             pictures.append(_keep(work, f"sensitivity-{score}", picture))
-    return Section("Sensitivity to alpha and beta", [], pictures, differences(work))
+    return Section("Sensitivity to alpha and beta", [], pictures, [few(work), *differences(work)])
 
 
 def dimension(work: Work) -> Section:
@@ -130,7 +130,7 @@ def _line(work: Work, name: str, key: str, values: Sequence[str], title: str) ->
             [value, f"{curves['error'][i]:.2%}", "-" if np.isnan(curves["fid"][i]) else f"{curves['fid'][i]:.1f}"]
         )
     drawn = {score: curve for score, curve in curves.items() if np.isfinite(curve).any()}
-    return Section(title, table, [_keep(work, name, plots.curves(values, drawn, key))], differences(work))
+    return Section(title, table, [_keep(work, name, plots.curves(values, drawn, key))], [few(work), *differences(work)])
 
 
 def _swept(work: Work, name: str, grid: list[str]) -> list[dict]:
@@ -147,9 +147,15 @@ def _swept(work: Work, name: str, grid: list[str]) -> list[dict]:
     for cell, job in zip(settings, jobs, strict=True):
         if work.stop() or not (job.run.path / "model.safetensors").exists():
             continue
-        result = cells.measured(work, job, fid=True)
+        result = cells.measured(work, job, work.grid_samples, alone=True)
         found.append({**cell, "error": result.get("test_error"), "fid": result.get("fid", {}).get("test")})
     return found
+
+
+def few(work: Work) -> str:
+    if work.weights is None:
+        return "The FID network's weights are not there: errors alone."
+    return f"FID against the test split from {work.grid_samples:,} samples of each model."
 
 
 def _mean(found: Sequence[dict], score: str, **cell: str) -> float:
