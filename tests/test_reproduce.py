@@ -36,7 +36,8 @@ def test_every_item_is_made_and_on_the_page(work):
     text, web = (work.out / "index.md").read_text(), (work.out / "index.html").read_text()
     for section in sections:
         assert section.title in text
-        for picture in section.pictures:
+        for caption, picture in section.pictures:
+            assert caption in text
             assert (work.out / picture).read_bytes().startswith(b"\x89PNG")
             assert picture in text
             assert picture in web
@@ -100,11 +101,13 @@ def test_the_numbers_are_the_papers():
 
 
 def test_the_page_says_what_it_is_given():
-    section = tables.Section("A <title>", [["a", "b"], ["`x < y`", "2"]], ["p.png"], ["a note"])
+    section = tables.Section("A <title>", [["a", "b"], ["`x < y`", "2"]], [("what it shows", "p.png")], ["a note"])
     text, web = page.as_markdown("T", ["intro"], [section]), page.as_html("T", ["intro"], [section])
     assert "| `x < y` | 2 |" in text
     assert "<code>x &lt; y</code>" in web
     assert "A &lt;title&gt;" in web
+    assert "what it shows\n\n![what it shows](p.png)" in text
+    assert 'src="p.png"' in web
 
 
 def test_wrong_calls_are_one_line(call):  # noqa: F811

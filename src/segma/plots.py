@@ -232,7 +232,7 @@ def curves(values: Sequence[str], scores: dict[str, list[float]], setting: str) 
         plot.plot(list(values), list(heights), marker="o", color="#1f6feb")
         plot.set(xlabel=setting, title=name)
         plot.set_ylim(0, 1.1 * max(np.nanmax(heights), 1e-9))
-        if name == "error":
+        if "error" in name:
             plot.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
         plot.spines[["right", "top"]].set_visible(False)
     return _image(figure)

@@ -9,7 +9,7 @@ from segma.errors import InputError, RunFailed
 from segma.reproduce import figures, page
 from segma.reproduce.cells import Work
 from segma.reproduce.paper import TABLES
-from segma.reproduce.tables import Section, table
+from segma.reproduce.tables import Section, differences, table
 
 ITEMS: dict[str, Callable[[Work], Section]] = {
     **{name: partial(table, name) for name in TABLES},
@@ -52,7 +52,8 @@ def write(items: Sequence[str], sections: Sequence[Section], work: Work, seconds
     again = f"segma reproduce {'all' if len(items) > 1 else items[0]} --data {work.data} --seeds {work.seeds}"
     intro = [
         f"`{again} --budget {work.budget}`: {len(sections)} of {len(items)} items, {seconds:,.0f} s this time "
-        f"(what was finished before was not run again), on {work.device}.",
+        f"(what was finished before is not run again), on {'a GPU' if work.device == 'cuda' else 'a CPU'}.",
+        *differences(work),
         *(f"{name} failed: {why}" for name, why in work.failed.items()),
     ]
     runs.write(work.out / "index.md", page.as_markdown(title, intro, sections).encode())

@@ -18,7 +18,7 @@ from segma.record import Job
 from segma.reproduce.paper import ROWS
 from segma.step import rows_per_step, steps_in_all
 
-QUICK_STEPS, QUICK_SAMPLES, QUICK_GRID_SAMPLES = 800, 200, 100
+QUICK_STEPS, QUICK_SAMPLES, QUICK_GRID_SAMPLES = 800, 150, 60
 
 
 @dataclass(frozen=True)

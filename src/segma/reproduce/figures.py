@@ -14,11 +14,12 @@ from segma.model import Model, decode_rows, encode_rows
 from segma.reproduce import cells
 from segma.reproduce.cells import Work
 from segma.reproduce.paper import ROWS, TABLES, rows
-from segma.reproduce.tables import Section, differences
+from segma.reproduce.tables import Section
 
 STEPS, SHOWN = 9, 6  # columns of a strip, and its rows
 GRID = {"alpha": ("1", "5", "20"), "beta": ("1", "10", "50")}
 DIMENSIONS = ("2", "5", "10", "20")
+TITLES = {"error": "test error", "fid": "FID"}
 LABELS = ("20", "50", "100", "500")
 
 
@@ -37,7 +38,7 @@ def samples(work: Work) -> Section:
     for row, model in models(work, rows(TABLES["table1"].numbers, work.data)).items():
         made = apply.class_samples(model, 10, 0)
         names = work.whole.classes if len(made) == len(work.whole.classes) else ()
-        pictures.append(_keep(work, f"samples-{row}", draw.grid(made, names)))
+        pictures.append((ROWS[row].title, _keep(work, f"samples-{row}", draw.grid(made, names))))
     return Section("Samples, a row per class", [], pictures, ["CWAE has a single Gaussian: no classes."])
 
 
@@ -95,8 +96,8 @@ def _strips(
         given = [x[:SHOWN], x[SHOWN:]] if n > SHOWN else [x]
         given = [part if part.dtype == np.uint8 else draw.to_uint8(part) for part in given]
         heads = ["given", *(f"{t:.3g}" for t in np.linspace(0, 1, STEPS)), *["given"] * (len(given) - 1)]
-        pictures.append(_keep(work, f"{name}-{row}", draw.sheet(given, made, heads)))
-    return Section(title, [], pictures, [f"From the top: {', '.join(ROWS[row].title for row in names)}."])
+        pictures.append((ROWS[row].title, _keep(work, f"{name}-{row}", draw.sheet(given, made, heads))))
+    return Section(title, [], pictures, [])
 
 
 def sensitivity(work: Work) -> Section:
@@ -106,9 +107,9 @@ def sensitivity(work: Work) -> Section:
     for score, form in (("error", "{:.1%}"), ("fid", "{:.1f}")):
         values = [[_mean(found, score, alpha=a, beta=b) for b in GRID["beta"]] for a in GRID["alpha"]]
         if np.isfinite(values).any():
-            picture = plots.heat_map(np.array(values), *GRID.values(), ("alpha", "beta"), score, form)
-            pictures.append(_keep(work, f"sensitivity-{score}", picture))
-    return Section("Sensitivity to alpha and beta", [], pictures, [few(work), *differences(work)])
+            picture = plots.heat_map(np.array(values), *GRID.values(), ("alpha", "beta"), TITLES[score], form)
+            pictures.append((TITLES[score], _keep(work, f"sensitivity-{score}", picture)))
+    return Section("Sensitivity to alpha and beta", [], pictures, [few(work)])
 
 
 def dimension(work: Work) -> Section:
@@ -129,8 +130,8 @@ def _line(work: Work, name: str, key: str, values: Sequence[str], title: str) ->
         table.append(
             [value, f"{curves['error'][i]:.2%}", "-" if np.isnan(curves["fid"][i]) else f"{curves['fid'][i]:.1f}"]
         )
-    drawn = {score: curve for score, curve in curves.items() if np.isfinite(curve).any()}
-    return Section(title, table, [_keep(work, name, plots.curves(values, drawn, key))], [few(work), *differences(work)])
+    drawn = {TITLES[score]: curve for score, curve in curves.items() if np.isfinite(curve).any()}
+    return Section(title, table, [(title, _keep(work, name, plots.curves(values, drawn, key)))], [few(work)])
 
 
 def _swept(work: Work, name: str, grid: list[str]) -> list[dict]:

@@ -15,7 +15,9 @@ table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: a
 th, td { padding: .3rem .8rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap }
 td:last-child { white-space: normal }
 code { font-size: .85em; color: var(--soft) }
-img { max-width: 100%; margin: .5rem 1rem .5rem 0; vertical-align: top }
+figure { display: inline-block; vertical-align: top; margin: .5rem 1.5rem .5rem 0; max-width: 100% }
+figcaption { font-weight: 600; margin-bottom: .3rem }
+img { max-width: 100% }
 .note { color: var(--soft); margin: .2rem 0 }
 """
 
@@ -28,7 +30,7 @@ def as_markdown(title: str, intro: Sequence[str], sections: Sequence[Section]) -
             head, *lines = section.table
             rows = [head, ["---"] * len(head), *lines]
             parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
-        parts += [f"![{section.title}]({picture})" for picture in section.pictures]
+        parts += [f"{caption}\n\n![{caption}]({file})" for caption, file in section.pictures]
         parts += section.notes
     return "\n\n".join(parts) + "\n"
 
@@ -42,7 +44,9 @@ def as_html(title: str, intro: Sequence[str], sections: Sequence[Section]) -> st
             parts.append("<table><tr>" + "".join(f"<th>{_text(cell)}</th>" for cell in head) + "</tr>")
             parts += ["<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in line) + "</tr>" for line in lines]
             parts.append("</table>")
-        parts += [f'<img src="{html.escape(picture)}" alt="{_text(picture)}">' for picture in section.pictures]
+        for caption, file in section.pictures:
+            picture = f'<img src="{html.escape(file)}" alt="{_text(caption)}">'
+            parts.append(f"<figure><figcaption>{_text(caption)}</figcaption>{picture}</figure>")
         parts += [f'<p class="note">{_text(note)}</p>' for note in section.notes]
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{_text(title)}</title>'
     return f"<!doctype html><html><head>{head}<style>{STYLE}</style></head><body>{chr(10).join(parts)}</body></html>\n"

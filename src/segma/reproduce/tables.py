@@ -10,11 +10,11 @@ from segma.reproduce.paper import ROWS, TABLES, rows
 
 
 class Section(NamedTuple):
-    """A part of the page: a title, a table as rows of cells (the first is its head), pictures, and notes."""
+    """A part of the page: a title, a table as rows of cells (the first is its head), captioned pictures, notes."""
 
     title: str
     table: list[list[str]]
-    pictures: list[str]
+    pictures: list[tuple[str, str]]  # caption, file
     notes: list[str]
 
 
@@ -49,7 +49,7 @@ def table(item: str, work: Work) -> Section:
             notes.append("The FID network's weights are not there, so nothing was measured: see the guide, Scores.")
         elif few:
             notes.append(f"{work.samples} samples are fewer than 2,048: these numbers compare with each other only.")
-    return Section(f"{item.capitalize()}: {about.title}, {work.whole.name}", lines, [], notes + differences(work))
+    return Section(f"{item.capitalize()}: {about.title}, {work.whole.name}", lines, [], notes)
 
 
 def score(result: dict, name: str) -> float | None:
