@@ -48,7 +48,7 @@ def interpolations(work: Work) -> Section:
     def path(model: AnyModel, z: Tensor) -> Tensor:
         return latent.linear(z[:SHOWN], z[SHOWN:], STEPS)
 
-    return _strips(work, "Interpolations", "interpolation", ("segma", "adgm"), path, 2 * SHOWN)
+    return _strips(work, "Interpolations", "interpolation", ("segma", "segma-best", "adgm"), path, 2 * SHOWN)
 
 
 def transfer(work: Work) -> Section:
@@ -65,7 +65,9 @@ def transfer(work: Work) -> Section:
             moved = [torch.cat([style, torch.lerp(own, goal, float(t))], dim=1) for t in np.linspace(0, 1, STEPS)]
         return torch.stack(moved, dim=1)
 
-    return _strips(work, "Smooth style transfer, to the next class", "transfer", ("segma", "adgm"), path, SHOWN)
+    return _strips(
+        work, "Smooth style transfer, to the next class", "transfer", ("segma", "segma-best", "adgm"), path, SHOWN
+    )
 
 
 def intensity(work: Work) -> Section:
@@ -77,7 +79,7 @@ def intensity(work: Work) -> Section:
         moved = [latent.intensify(z, own, None, model.mixture, float(a)) for a in np.linspace(0, 1, STEPS)]
         return torch.stack(moved, dim=1)
 
-    return _strips(work, "Intensity of the class", "intensity", ("segma",), path, SHOWN)
+    return _strips(work, "Intensity of the class", "intensity", ("segma", "segma-best"), path, SHOWN)
 
 
 def _strips(
