@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from segma import launch, reproduce
+from segma.errors import InputError
 from segma.reproduce import cells, page, tables
 from segma.reproduce.paper import ROWS, TABLES, rows
 from test_rivals import call, npz, segma  # noqa: F401
@@ -41,7 +42,7 @@ def test_every_item_is_made_and_on_the_page(work):
             assert (work.out / picture).read_bytes().startswith(b"\x89PNG")
             assert picture in text
             assert picture in web
-    errors = next(section for section in sections if section.title.startswith("Table2"))
+    errors = next(section for section in sections if section.title.startswith("Table 2"))
     assert [line[0] for line in errors.table[1:]] == [ROWS[name].title for name in rows(TABLES["table2"].numbers, "x")]
     assert all(re.fullmatch(r"[\d.]+% ± [\d.]+%", line[2]) for line in errors.table[1:])
     assert any("not there" in note for note in sections[0].notes)  # no FID without its network
@@ -69,6 +70,14 @@ def test_a_cell_that_fails_is_reported_and_the_rest_goes_on(work, monkeypatch):
     assert failed <= {"adgm"}
     assert (lines["ADGM"] == "failed") is bool(failed)
     assert re.match(r"[\d.]+%", lines["SeGMA"])
+
+
+def test_a_page_of_one_budget_is_not_overwritten_by_another(work):
+    reproduce.reproduce(["figure-intensity"], work)
+    page_before = (work.out / "index.md").read_text()
+    with pytest.raises(InputError, match="--budget quick: choose another --out"):
+        reproduce.reproduce(["table2"], cells.Work(**{**work.__dict__, "budget": "3", "failed": {}}))
+    assert (work.out / "index.md").read_text() == page_before
 
 
 def test_another_budget_needs_another_folder(work):

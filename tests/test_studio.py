@@ -425,3 +425,22 @@ def test_temporary_files_go_with_the_studio(run, tmp_path):
         (folder,) = tmp_path.glob("segma-studio-*")
         assert folder.stat().st_mode & 0o077 == 0
     assert not folder.exists()
+
+
+def test_a_place_that_cannot_be_served_at_is_named_at_once():
+    import socket
+
+    from segma import studio
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        for host, number, message in (
+            ("127.0.0.1", port, f"--port {port}: cannot serve"),
+            ("127.0.0.1", 99999, "--port 99999: allowed"),
+            ("no.such.place.invalid", None, "--host no.such.place.invalid: no such address"),
+        ):
+            with pytest.raises(InputError, match=message):
+                studio.check_place(host, number)
+    studio.check_place("127.0.0.1", None)

@@ -126,7 +126,7 @@ def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path
     names = [run.classes[i] for i in labels or range(len(run.classes))]
     if len(model.class_weights) != len(run.classes):
         if label is not None:
-            raise InputError(f"--label {label}: {run.path} is a {run.config.model} model, which has no classes")
+            raise InputError(f"--label {label}: {run.path} is of the model {run.config.model}, which has no classes")
         names = [""] * len(model.class_weights)
     x = class_samples(model, n, seed, labels, spread)
     if not is_image:

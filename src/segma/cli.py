@@ -180,7 +180,9 @@ def reproduce(
 
     items = again.chosen(item)
     if budget not in ("quick", "paper"):
-        budget = str(whole("--budget", budget, 1))
+        if not budget.isdecimal() or not int(budget):
+            raise InputError(f"--budget {budget}: allowed are quick, paper, or a number of steps for each model")
+        budget = str(int(budget))
     folder = out or Path("reproductions") / f"{Path(data).stem}-{budget}"
     with progress.interruptible() as interrupted:
         work = Work(
@@ -201,7 +203,7 @@ def reproduce(
             print(f"stopped; go on with the same command and --out {folder}", file=sys.stderr)
             raise typer.Exit(1)
     for section in sections if len(sections) < 4 else ():
-        print(again.page.as_markdown(section.title, [], [section._replace(title="")]))
+        print(again.page.as_markdown("", [], [section]).removeprefix("# \n\n"))
     print(f"wrote {folder / 'index.html'}")
     if work.failed:
         raise RunFailed(f"{len(work.failed)} failed: {', '.join(work.failed)}")
@@ -239,7 +241,7 @@ def sample(
     from segma import apply, edit, runs
     from segma.config import whole
 
-    wide = edit.number("--spread", spread)
+    wide = edit.number("--spread", spread, 0)
     apply.write_samples(runs.read(run), label, whole("-n", n, 1), whole("--seed", seed, 0), out, wide)
     print(f"wrote {out}")
 
@@ -348,6 +350,7 @@ def studio(
 
     web.library()
     at = None if port is None else whole("--port", port, 1)
+    web.check_place(host, at)
     if run is None:
         run = web.digits_run()
         if run is None:
@@ -424,7 +427,7 @@ def _train(job: Any) -> None:
     if len(job.data.x_test):
         _show_results(job.run, report.basic(job.run, job.data, job.state.result.eval()), as_json=False)
     for picture in sorted((job.run.path / "samples").glob("*.png"))[-1:]:
-        print(f"samples, one row per class: {picture}")
+        print(f"samples{'' if job.run.config.model == 'cwae' else ', one row per class'}: {picture}")
     print(f"run: {job.run.path}")
 
 

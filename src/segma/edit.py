@@ -45,9 +45,9 @@ def interpolate(source: Source, a: str, b: str, steps: int, path: str, out: Path
         raise InputError(f"--path {path}: allowed are {', '.join(latent.PATHS)}")
     model = runs.load_model(source.run)
     if not encodes(model):
-        raise InputError(f"{source.run.path} is a {source.run.config.model} model, which cannot encode a sample")
+        raise InputError(f"{source.run.path} is of the model {source.run.config.model}, which cannot encode a sample")
     if path != "linear" and not isinstance(model, Model):
-        raise InputError(f"--path {path}: a {source.run.config.model} model has no mixture; allowed is linear")
+        raise InputError(f"--path {path}: {source.run.config.model} has no mixture; allowed is linear")
     samples = read(source, [a, b], one_each=True)
     z, notes = encode(source.run, model, samples)
     target = model.mixture if isinstance(model, Model) else None
@@ -117,14 +117,16 @@ def _edit(
     return notes
 
 
-def number(name: str, text: str) -> float:
-    """A number as typed."""
+def number(name: str, text: str, low: float = -math.inf) -> float:
+    """A number as typed, not below `low`."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
-        raise InputError(f"{name} {text}: wanted is a number, as 0.5")
+    if not math.isfinite(value) or value < low:
+        raise InputError(
+            f"{name} {text}: wanted is a number, as 0.5" + (f", {low:g} or more" if low > -math.inf else "")
+        )
     return value
 
 

@@ -31,7 +31,7 @@ def measure(
     What an earlier call measured of the same weights is kept.
     """
     if with_editing and not (isinstance(model, Model) and classifies(run.config)):
-        raise InputError(f"--editing: {run.path} is a {run.config.model} model without one Gaussian per class")
+        raise InputError(f"--editing: {run.path} is of the model {run.config.model} without one Gaussian per class")
     few = launch.load_data(run, data_dir, progress)
     results = basic(run, few, model)
     if samples is not None:
@@ -79,6 +79,8 @@ def _error(results: dict) -> str:
     split = "test" if "test_error" in results else "validation"
     wrong, protocol = results[f"{split}_error"], results["protocol"]
     why = "no classes: trained without labels" if results["confusion"] is None else "no labelled rows to measure on"
+    if results["confusion"] is None:
+        return f"{split} error: {why}"
     shown = why if wrong is None else f"{wrong:.2%}"
     return f"{split} error: {shown}  ({protocol['labels']} labels, {protocol['split']})"
 

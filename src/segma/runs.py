@@ -112,7 +112,9 @@ def load_mixture(run: Run, device: str = "cpu") -> Model:
     """The trained model of a run whose codes are a mixture, one component per class: what edits need."""
     model = load_model(run, device)
     if not isinstance(model, Model) or model.mixture.k != len(run.classes):
-        raise InputError(f"{run.path} is a {run.config.model} model: this needs one Gaussian per class, as segma has")
+        raise InputError(
+            f"{run.path} is of the model {run.config.model}: this needs one Gaussian per class, as segma has"
+        )
     return model
 
 

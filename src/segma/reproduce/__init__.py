@@ -35,6 +35,7 @@ def chosen(item: str) -> list[str]:
 def reproduce(items: Sequence[str], work: Work) -> list[Section]:
     """Make each item, one after another; index.md and index.html grow with them, and have those made before."""
     began, sections = time.monotonic(), []
+    check_same(work)
     for item in items:
         try:
             sections.append(ITEMS[item](work))
@@ -45,6 +46,14 @@ def reproduce(items: Sequence[str], work: Work) -> list[Section]:
             break
         write(items, sections, work, time.monotonic() - began)
     return sections
+
+
+def check_same(work: Work) -> None:
+    """A folder holds one reproduction: of other data or budget it would not be the same."""
+    file, asked = work.out / "reproduction.json", {"data": work.data, "budget": work.budget}
+    if file.exists() and (found := runs.read_json(file)) != asked:
+        raise InputError(f"{work.out} is for --data {found['data']} --budget {found['budget']}: choose another --out")
+    runs.write_json(file, asked)
 
 
 def write(items: Sequence[str], sections: Sequence[Section], work: Work, seconds: float) -> None:

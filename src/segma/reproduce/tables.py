@@ -49,7 +49,7 @@ def table(item: str, work: Work) -> Section:
             notes.append("The FID network's weights are not there, so nothing was measured: see the guide, Scores.")
         elif few:
             notes.append(f"{work.samples} samples are fewer than 2,048: these numbers compare with each other only.")
-    return Section(f"{item.capitalize()}: {about.title}, {work.whole.name}", lines, [], notes)
+    return Section(f"{item.replace('table', 'Table ')}: {about.title}, {work.whole.name}", lines, [], notes)
 
 
 def score(result: dict, name: str) -> float | None:
@@ -79,8 +79,6 @@ def differences(work: Work) -> list[str]:
     }
     notes = [about[work.data]] if work.data in about else []
     if work.most is not None:
-        notes.append(
-            f"Budget {work.budget}: at most {work.most:,} steps per model, so nothing has converged for certain."
-        )
+        notes.append(f"Budget {work.budget}: at most {work.most:,} steps per model, which may be too few to converge.")
     notes.append("Labels: a stratified random subset for each seed; the last weights are measured, none is chosen.")
     return notes

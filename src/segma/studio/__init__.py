@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import socket
 import tempfile
 import threading
 from collections.abc import Callable, Generator
@@ -97,6 +98,23 @@ def digits_run(folder: Path = Path("runs")) -> Path | None:
 
     found = sorted(folder.glob("digits-*"), key=lambda path: path.stat().st_mtime) if folder.is_dir() else []
     return next((path for path in reversed(found) if made_so(path)), None)
+
+
+def check_place(host: str, port: int | None) -> None:
+    """Whether one can serve there, before anything is loaded."""
+    if port is not None and port > 65535:
+        raise InputError(f"--port {port}: allowed is 1 to 65535")
+    try:
+        (family, *_, address), *_ = socket.getaddrinfo(host, port or 0, type=socket.SOCK_STREAM)
+    except OSError:
+        raise InputError(f"--host {host}: no such address") from None
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+        except OSError as problem:
+            where = f"--host {host}" if port is None else f"--port {port}"
+            raise InputError(f"{where}: cannot serve there ({problem.strerror}); choose another") from None
 
 
 def serve(run: Path, host: str, port: int | None, browser: bool, say: Callable[[str], None]) -> None:

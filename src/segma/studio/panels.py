@@ -13,7 +13,7 @@ def opening() -> SimpleNamespace:
     """Where a picture comes from, and how the model sees it."""
     upload = from_browser(gr.File(label="Your picture: drop, paste or choose it", elem_id="upload", height=96))
     with gr.Row(elem_classes="tight") as tests:
-        row = gr.Number(0, label="Test picture", precision=0, minimum=0, elem_id="row", min_width=110)
+        row = gr.Number(0, label="Test picture", precision=0, elem_id="row", min_width=110)
         another = gr.Button("Another", elem_id="another", size="sm", min_width=80)
     with gr.Accordion("Draw one", open=False, elem_id="drawing") as drawing:
         canvas = gr.HTML("", elem_id="canvas", js_on_load="studio.draw(element)")
@@ -120,9 +120,7 @@ def generating() -> SimpleNamespace:
     gr.Markdown("New pictures of a class. Click one to edit it.")
     with gr.Row():
         label = gr.Dropdown([], label="Class", info="which to draw from", elem_id="label", filterable=False)
-        seed = gr.Number(
-            0, label="Seed", info="the same seed, the same pictures", precision=0, minimum=0, elem_id="seed"
-        )
+        seed = gr.Number(0, label="Seed", info="the same seed, the same pictures", precision=0, elem_id="seed")
         spread = gr.Slider(
             0, 2, 1, step=0.1, label="Spread", info="below 1 more typical, above 1 more unusual", elem_id="spread"
         )

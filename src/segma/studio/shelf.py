@@ -48,7 +48,9 @@ def beside(path: Path) -> dict[str, Path]:
             f"{path} is a run on a table: the studio shows runs on images; use transfer or classify for it"
         )
     if run.config.model != "segma":
-        raise InputError(f"{path} is a {run.config.model} model: the studio needs one Gaussian per class, as segma has")
+        raise InputError(
+            f"{path} is of the model {run.config.model}: the studio needs one Gaussian per class, as segma has"
+        )
     runs.read_tensors(path / "model.safetensors", runs.NO_MODEL)
     path = path.resolve() if path.name in ("", "..") else path
     others = sorted(other for other in path.parent.iterdir() if usable(other))
