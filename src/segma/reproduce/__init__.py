@@ -34,36 +34,41 @@ def chosen(item: str) -> list[str]:
 
 def reproduce(items: Sequence[str], work: Work) -> list[Section]:
     """Make each item, one after another; index.md and index.html grow with them, and have those made before."""
-    began, sections = time.monotonic(), []
-    check_same(work)
+    began, made, known = time.monotonic(), {}, earlier(work)
     for item in items:
         try:
-            sections.append(ITEMS[item](work))
+            made[item] = ITEMS[item](work)
         except (InputError, RunFailed) as problem:
             work.failed[item] = str(problem)
             work.say(f"{item} failed: {problem}")
         if work.stop():
             break
-        write(items, sections, work, time.monotonic() - began)
-    return sections
+        found = known | made
+        write({name: found[name] for name in ITEMS if name in found}, items, work, time.monotonic() - began)
+    return list(made.values())
 
 
-def check_same(work: Work) -> None:
-    """A folder holds one reproduction: of other data or budget it would not be the same."""
-    file, asked = work.out / "reproduction.json", {"data": work.data, "budget": work.budget}
-    if file.exists() and (found := runs.read_json(file)) != asked:
+def earlier(work: Work) -> dict[str, Section]:
+    """What the folder's page has already; a folder is for one set of data and one budget."""
+    file = work.out / "reproduction.json"
+    if not file.exists():
+        return {}
+    found = runs.read_json(file)
+    if (found["data"], found["budget"]) != (work.data, work.budget):
         raise InputError(f"{work.out} is for --data {found['data']} --budget {found['budget']}: choose another --out")
-    runs.write_json(file, asked)
+    return {item: Section(*parts) for item, parts in found["items"].items()}
 
 
-def write(items: Sequence[str], sections: Sequence[Section], work: Work, seconds: float) -> None:
-    title = f"SeGMA reproduced on {work.whole.name}"
+def write(found: dict[str, Section], items: Sequence[str], work: Work, seconds: float) -> None:
+    """The page of all items that there are, and what is needed to add to it."""
+    title, sections = f"SeGMA reproduced on {work.whole.name}", list(found.values())
     again = f"segma reproduce {'all' if len(items) > 1 else items[0]} --data {work.data} --seeds {work.seeds}"
     intro = [
-        f"`{again} --budget {work.budget}`: {len(sections)} of {len(items)} items, {seconds:,.0f} s this time "
-        f"(what was finished before is not run again), on {'a GPU' if work.device == 'cuda' else 'a CPU'}.",
+        f"`{again} --budget {work.budget}`, the last call: {seconds:,.0f} s on "
+        f"{'a GPU' if work.device == 'cuda' else 'a CPU'} (what was finished before is not run again).",
         *differences(work),
         *(f"{name} failed: {why}" for name, why in work.failed.items()),
     ]
+    runs.write_json(work.out / "reproduction.json", {"data": work.data, "budget": work.budget, "items": found})
     runs.write(work.out / "index.md", page.as_markdown(title, intro, sections).encode())
     runs.write(work.out / "index.html", page.as_html(title, intro, sections).encode())

@@ -104,9 +104,9 @@ def results(row: str, work: Work, seed: int, fid: bool) -> dict | None:
             work.say(f"{path.name}: step {job.state.step} of {job.last}")
             began = time.monotonic()
             work.show(launch.train(job, work.stop), job.run.config.epochs)
+            _add_seconds(path, time.monotonic() - began)
             if work.stop():
                 return None
-            _add_seconds(path, time.monotonic() - began)
         return measured(work, job, work.samples if fid else None)
     except (InputError, RunFailed) as problem:
         work.failed[path.name] = str(problem)
