@@ -119,10 +119,10 @@ def look(job: Job, step: int) -> float | None:
     if distributed.rank() > 0:
         return None
     model = job.state.result.eval()
-    known = classifies(job.run.config) and (job.data.y_test >= 0).any()
-    wrong = error(model, job.data.x_test, job.data.y_test) if known else None
+    known = classifies(job.run.config)
+    wrong = error(model, job.data.x_test, job.data.y_test) if known and (job.data.y_test >= 0).any() else None
     if model.is_image:
         path, made = job.run.path / "samples" / f"step-{step:07d}.png", class_samples(model, 10, seed=0)
-        runs.write(path, draw.png(draw.grid(made, job.run.classes if len(made) == len(job.run.classes) else ())))
+        runs.write(path, draw.png(draw.grid(made, job.run.classes if known else ())))
     job.state.model.train()
     return wrong
