@@ -5,7 +5,8 @@
 The plain loop (plain.py) gets its batches from DataLoaders, and runs twice: as people would run it, with the waiting of
 OpenMP's threads as it comes, and with that which segma sets (`GOMP_SPINCOUNT`). pythae's trainer runs its WAE-MMD in an
 environment of its own, .bench/pythae, which `make bench` makes, with the waiting as it comes. The limit is the matrix
-products of a step alone, forward and backward, with segma's.
+products of a step alone, forward and backward, with segma's. All but pythae also with the networks in bfloat16
+(`--set precision=bfloat16`; the plain loop has autocast), for which a CPU of this kind has instructions.
 """
 
 import json
@@ -35,28 +36,30 @@ from segma.train import fit
 DEVICES = ("cpu",)
 ROWS, WIDTHS = 200, [784, 1024, 1024, 10, 1024, 1024, 784]
 ROUNDS, PEER_ROUNDS = 40, 6
+PRECISIONS = ("float32", "bfloat16")
 SECONDS, PEER_SECONDS = 0.5, 3.0  # of each in a round; pythae's is three epochs
 AS_IT_COMES = os.environ | {"GOMP_SPINCOUNT": "300000"}  # what libgomp takes where nothing is set
 PYTHAE = ROOT / ".bench" / "pythae" / "bin" / "python"
 
 
-def setting(n: int = 6000) -> tuple[Data, Config]:
+def setting(precision: str, n: int = 6000) -> tuple[Data, Config]:
     rng = np.random.default_rng(0)
     x = rng.integers(0, 256, (n, 28, 28, 1), dtype=np.uint8)
     y = np.where(np.arange(n) < 100, rng.permutation(np.arange(n) % 10), -1)
     config = override(recipe("paper", "mnist", (28, 28, 1), n, 10), {"epochs": 10**6, "labels": None})
+    config = override(config, {"precision": precision})
     return Data("random", x, y, x[:0], y[:0], tuple("0123456789")), config
 
 
-def ours() -> Iterator[None]:
-    data, config = setting()
+def ours(precision: str) -> Iterator[None]:
+    data, config = setting(precision)
     state = State.start(launch.new_model(data, config), config)
     for _ in fit(state, torch.from_numpy(data.x_train), torch.from_numpy(data.y_train), config):
         yield
 
 
-def plain_loop() -> Iterator[None]:
-    data, config = setting()
+def plain_loop(precision: str) -> Iterator[None]:
+    data, config = setting(precision)
     model, y = launch.new_model(data, config), torch.from_numpy(data.y_train)
     x = model.prepare(torch.from_numpy(data.x_train)).contiguous()
     unlabelled = DataLoader(TensorDataset(x), ROWS // 2, shuffle=True)
@@ -71,10 +74,10 @@ def plain_loop() -> Iterator[None]:
     return plain.train(model, batches(), config, silverman(ROWS / 10))
 
 
-def limit() -> Iterator[None]:
-    shapes = list(pairwise(WIDTHS))
-    work = [(torch.randn(ROWS, a), torch.randn(b, a), torch.randn(ROWS, b)) for a, b in shapes]
-    room = [[torch.empty(a, b) for a, b in ((ROWS, b), (b, a), (ROWS, a))] for a, b in shapes]
+def limit(precision: str) -> Iterator[None]:
+    shapes, kind = list(pairwise(WIDTHS)), {"dtype": getattr(torch, precision)}
+    work = [(torch.randn(ROWS, a, **kind), torch.randn(b, a, **kind), torch.randn(ROWS, b, **kind)) for a, b in shapes]
+    room = [[torch.empty(a, b, **kind) for a, b in ((ROWS, b), (b, a), (ROWS, a))] for a, b in shapes]
     while True:
         for i, ((x, w, grad), (out, dw, dx)) in enumerate(zip(work, room, strict=True)):
             torch.mm(x, w.T, out=out)
@@ -100,32 +103,36 @@ def pythae(seen: dict) -> float:
     return seen["samples_per_second"]
 
 
-def plain_alone() -> float:
+def plain_alone(precision: str) -> float:
     """The plain loop in a process of its own, which nothing of segma has set up."""
-    words = [sys.executable, __file__, "plain", str(torch.get_num_threads())]
+    words = [sys.executable, __file__, "plain", str(torch.get_num_threads()), precision]
     return float(subprocess.run(words, check=True, capture_output=True, env=AS_IT_COMES).stdout)
 
 
-def print_plain(threads: int) -> None:
+def print_plain(threads: int, precision: str) -> None:
     torch.set_num_threads(threads)
-    steps = plain_loop()
+    steps = plain_loop(precision)
     rate(steps, SECONDS)
     print(rate(steps, PEER_SECONDS))
 
 
 def measure(device: str = "cpu") -> dict:
-    running = {"limit": limit(), "ours": ours(), "tuned": plain_loop()}
+    kinds = {"ours": ours, "tuned": plain_loop, "limit": limit}
+    running = {(name, precision): start(precision) for precision in PRECISIONS for name, start in kinds.items()}
     for steps in running.values():
         rate(steps, SECONDS)  # to warm up
-    found = take_turns({name: partial(rate, steps, SECONDS) for name, steps in running.items()}, ROUNDS)
-    speed = {name: statistics.median(values) for name, values in found.items()}
-    over = {name: ratio(found, "ours", name) for name in found}
+    found = take_turns({key: partial(rate, steps, SECONDS) for key, steps in running.items()}, ROUNDS)
     peer: dict = {}
-    turns = {"ours": partial(rate, running["ours"], PEER_SECONDS), "plain": plain_alone}
-    turns |= {"pythae": partial(pythae, peer)} if PYTHAE.exists() else {}
+    turns = {("ours", precision): partial(rate, running["ours", precision], PEER_SECONDS) for precision in PRECISIONS}
+    turns |= {("plain", precision): partial(plain_alone, precision) for precision in PRECISIONS}
+    turns |= {("pythae", "float32"): partial(pythae, peer)} if PYTHAE.exists() else {}
     beside = take_turns(turns, PEER_ROUNDS)  # a process for each turn: fewer and longer ones
-    for name in list(turns)[1:]:
-        speed[name], over[name] = statistics.median(beside[name]), ratio(beside, "ours", name)
+    speed, over = ({precision: {} for precision in PRECISIONS} for _ in range(2))
+    for name, precision in [*found, *(key for key in beside if key not in found)]:
+        rounds = found if (name, precision) in found else beside
+        speed[precision][name] = statistics.median(rounds[name, precision])
+        for ours_in in PRECISIONS:
+            over[ours_in][f"{name}, {precision}"] = ratio(rounds, ("ours", ours_in), (name, precision))
     return {
         "machine": machine(device),
         "rounds": {"peers": PEER_ROUNDS, "others": ROUNDS},
@@ -149,16 +156,26 @@ LABELS = {
 
 def page(result: dict) -> str:
     speed, over = result["samples_per_second"], result["ours_over"]
-    rows = [[LABELS[name], f"{speed[name]:,.0f}", f"{over[name]:.2f}"] for name in LABELS if name in speed]
+    rows = [
+        [f"{LABELS[name]}, {precision}", f"{speed[precision][name]:,.0f}"]
+        + [f"{over[ours_in][f'{name}, {precision}']:.2f}" for ours_in in PRECISIONS]
+        for precision in PRECISIONS
+        for name in LABELS
+        if name in speed[precision]
+    ]
+    whole, low = (over[precision] for precision in PRECISIONS)
     peer = "pythae was not there (`make bench` installs it)."
-    if "pythae" in over:
+    if "pythae, float32" in whole:
         name = f"pythae {result['pythae']['pythae']}"
-        peer = f"It is {over['pythae']:.2f} times as fast as {name}, whose model has no labels."
+        peer = f"Over {name}, whose model has no labels, it is {whole['pythae, float32']:.2f} and"
+        peer += f" {low['pythae, float32']:.2f} times."
     return report(
         result["machine"],
-        table(["", "samples/s", "segma is so many times as fast"], rows),
-        f"segma is {over['plain']:.2f} times as fast as the plain loop ({over['tuned']:.2f} with segma's own setting",
-        f"of OpenMP) and reaches {over['limit']:.0%} of the limit.",
+        table(["", "samples/s", "segma in float32 is so many times as fast", "segma in bfloat16"], rows),
+        f"In float32 segma reaches {whole['limit, float32']:.0%} of the limit and is {whole['plain, float32']:.2f} times",
+        f"as fast as the plain loop. In bfloat16 it is {low['plain, float32']:.2f} times as fast as that loop,",
+        f"{low['plain, bfloat16']:.2f} times as fast as the same loop in bfloat16, and reaches",
+        f"{low['limit, bfloat16']:.0%} of what the products alone take in bfloat16.",
         peer,
         f"Medians of {result['rounds']['others']} rounds in turns, {result['rounds']['peers']} for those in processes",
         "of their own, all with the same number of threads.",
@@ -166,4 +183,4 @@ def page(result: dict) -> str:
 
 
 if __name__ == "__main__":
-    print_plain(int(sys.argv[2])) if sys.argv[1:2] == ["plain"] else print(page(measure()))
+    print_plain(int(sys.argv[2]), sys.argv[3]) if sys.argv[1:2] == ["plain"] else print(page(measure()))

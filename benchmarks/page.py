@@ -74,16 +74,21 @@ def plot(name: str, stem: str, result: dict) -> str:
 
 
 def plot_cpu_step(result: dict) -> plt.Figure:
-    speed = result["samples_per_second"]
-    names = [name for name in cpu_step.LABELS if name in speed][::-1]
-    figure, axes = plt.subplots(figsize=(8, 0.8 + 0.45 * len(names)))
+    speed = {
+        (name, precision): seen[name]
+        for precision, seen in result["samples_per_second"].items()
+        for name in cpu_step.LABELS
+        if name in seen
+    }
+    keys = list(speed)[::-1]
+    figure, axes = plt.subplots(figsize=(8, 0.8 + 0.4 * len(keys)))
     colours = {"ours": OURS, "limit": LIMIT}
     bars = axes.barh(
-        [cpu_step.LABELS[name] for name in names],
-        [speed[name] for name in names],
-        color=[colours.get(name, OTHERS[0]) for name in names],
+        [f"{cpu_step.LABELS[name]}, {precision}" for name, precision in keys],
+        [speed[key] for key in keys],
+        color=[colours.get(name, OTHERS[0]) for name, _ in keys],
     )
-    axes.bar_label(bars, [f"{speed[name]:,.0f}" for name in names], padding=4)
+    axes.bar_label(bars, [f"{speed[key]:,.0f}" for key in keys], padding=4)
     axes.set(xlabel="samples per second", xlim=(0, 1.2 * max(speed.values())))
     return figure
 

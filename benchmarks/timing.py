@@ -7,12 +7,14 @@ import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
 import segma
 
 ROOT = Path(__file__).parent.parent
+K = TypeVar("K")
 
 
 def machine(device: str) -> dict:
@@ -44,16 +46,16 @@ def report(machine: dict, rows: str, *sentences: str) -> str:
     return f"{where}, {versions}\n\n{rows}\n\n{text}"
 
 
-def take_turns(runners: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+def take_turns(runners: dict[K, Callable[[], float]], rounds: int) -> dict[K, list[float]]:
     """What each runner measures, `rounds` times, one after another: a busy or a hot moment meets them all."""
-    found: dict[str, list[float]] = {name: [] for name in runners}
+    found: dict[K, list[float]] = {name: [] for name in runners}
     for _ in range(rounds):
         for name, run in runners.items():
             found[name].append(run())
     return found
 
 
-def ratio(found: dict[str, list[float]], a: str, b: str) -> float:
+def ratio(found: dict[K, list[float]], a: K, b: K) -> float:
     """a over b, the median over the rounds of what both saw in the same one."""
     return statistics.median(x / y for x, y in zip(found[a], found[b], strict=True))
 

@@ -170,11 +170,14 @@ def finish(out: Tensor, bias: Tensor, relu: bool) -> Tensor:
 
 
 def _product(a: Tensor, b: Tensor, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
-    """Of matrices or stacks of them, with all the digits that `dtype` has."""
+    """Of matrices or stacks of them, with all the digits that `dtype` has; on a CPU, a product that is put somewhere, a
+    gradient, has those of its factors: it would take twice as long."""
     product = torch.mm if a.ndim == 2 else torch.bmm
     if a.is_cuda and a.dtype != dtype:
         return product(a, b, out_dtype=dtype) if out is None else product(a, b, out_dtype=dtype, out=out)
-    return product(a.to(dtype), b.to(dtype), out=out)
+    if out is None:
+        return product(a.to(dtype), b.to(dtype))
+    return product(a, b, out=out) if a.dtype == dtype else out.copy_(product(a, b))
 
 
 class _Dense(torch.autograd.Function):
