@@ -172,8 +172,8 @@ def page(result: dict) -> str:
     return report(
         result["machine"],
         table(["", "samples/s", "segma in float32 is so many times as fast", "segma in bfloat16"], rows),
-        f"In float32 segma reaches {whole['limit, float32']:.0%} of the limit and is {whole['plain, float32']:.2f} times",
-        f"as fast as the plain loop. In bfloat16 it is {low['plain, float32']:.2f} times as fast as that loop,",
+        f"In float32 segma reaches {whole['limit, float32']:.0%} of the limit and is {whole['plain, float32']:.2f}",
+        f"times as fast as the plain loop. In bfloat16 it is {low['plain, float32']:.2f} times as fast as that loop,",
         f"{low['plain, bfloat16']:.2f} times as fast as the same loop in bfloat16, and reaches",
         f"{low['limit, bfloat16']:.0%} of what the products alone take in bfloat16.",
         peer,

@@ -1,12 +1,14 @@
 """segma reproduce: cells are made once, failures are reported, the paper's numbers are the paper's."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
 
 import pytest
+import torch
 
-from segma import launch, reproduce
+from segma import launch, reproduce, stack
 from segma.errors import InputError
 from segma.reproduce import cells, page, tables
 from segma.reproduce.paper import ROWS, TABLES, rows
@@ -49,17 +51,61 @@ def test_every_item_is_made_and_on_the_page(work):
 
 
 def test_what_is_finished_is_not_run_again(work, monkeypatch):
-    first = cells.results("segma", work, 0, fid=False)
+    first = cells.results("segma", work, 1, fid=False)
     monkeypatch.setattr(launch, "train", lambda *_: pytest.fail("trained again"))
-    assert cells.results("segma", work, 0, fid=False) == first
-    assert cells.seconds(work.out / "runs" / cells.name("segma", work, 0)) > 0
+    assert cells.results("segma", work, 1, fid=False) == first
+    assert cells.told(work.out / "runs" / cells.name("segma", work, 0))["seconds"] > 0
+
+
+def test_seeds_are_trained_at_once_as_if_alone(work, tmp_path):
+    together = cells.results("segma", work, 3, fid=False)
+    paths = cells.finished("segma", work)
+    assert [cells.told(path)["together"] for path in paths] == [3, 3, 3]
+    alone = dataclasses.replace(work, out=tmp_path / "alone")
+    first = cells.results("segma", alone, 1, fid=False)[0]
+    assert together[0]["reconstruction_error"] == pytest.approx(first["reconstruction_error"], rel=1e-4)
+    assert together[0]["reconstruction_error"] != together[1]["reconstruction_error"]
+
+
+def test_only_some_rows_are_trained_and_the_finished_others_are_shown(work):
+    cells.results("adgm", work, 2, fid=False)
+    section = tables.table("table2", dataclasses.replace(work, seeds=1, only=("segma",)))
+    assert {line[0]: line[3] for line in section.table[1:]} == {"ADGM": "2", "SeGMA": "1"}
+    assert not list((work.out / "runs").glob("*-m1m2-*"))
+    assert all("--model adgm" in line[-1] for line in section.table[1:] if line[0] == "ADGM")
+
+
+def test_one_of_a_stack_that_fails_is_left_out(work, monkeypatch):
+    adam = stack.adam
+
+    def poison(vectors, *rest):
+        names = adam(vectors, *rest)
+        names[1] = torch.nan
+        return names
+
+    monkeypatch.setattr(stack, "adam", poison)
+    assert len(cells.results("segma", work, 3, fid=False)) == 2
+    assert work.failed == {cells.name("segma", work, 1): "a step was not finite"}
+
+
+def test_shortened_trainings_say_of_how_many_steps(work):
+    line = tables.table("table2", dataclasses.replace(work, seeds=1, only=("adgm",))).table[1]
+    steps, of = (int(part.replace(",", "")) for part in line[4].split(" of "))
+    assert steps <= 6 < of
+
+
+def test_a_curve_that_ends_level_is_flat():
+    log = [{"step": step, "loss": 5.0 / min(step, 50)} for step in range(1, 101)]
+    assert reproduce.figures._late(log, "loss") == pytest.approx((0.1, 0.1))
+    falling = [{"step": step, "loss": 100.0 - step} for step in range(1, 101)]
+    assert reproduce.figures._late(falling, "loss") == pytest.approx((29.5, 9.5))
 
 
 def test_a_cell_that_was_stopped_goes_on(work):
-    job = cells.opened("adgm", work, 0, work.out / "runs" / cells.name("adgm", work, 0))
+    job = cells.opened("adgm", work, 0)
     for _ in launch.train(job, lambda: job.state.step >= 2):
         pass
-    assert cells.results("adgm", work, 0, fid=False)["protocol"]["steps"] == job.last
+    assert cells.results("adgm", work, 1, fid=False)[0]["protocol"]["steps"] == job.last
 
 
 def test_a_cell_that_fails_is_reported_and_the_rest_goes_on(work, monkeypatch):
@@ -75,7 +121,7 @@ def test_a_page_of_one_budget_is_not_overwritten_by_another(work):
     reproduce.reproduce(["figure-intensity"], work)
     page_before = (work.out / "index.md").read_text()
     with pytest.raises(InputError, match="--budget quick: choose another --out"):
-        reproduce.reproduce(["table2"], cells.Work(**{**work.__dict__, "budget": "3", "failed": {}}))
+        reproduce.reproduce(["table2"], dataclasses.replace(work, budget="3", failed={}))
     assert (work.out / "index.md").read_text() == page_before
     reproduce.reproduce(["figure-transfer"], work)  # of the same one, what was there stays
     text = (work.out / "index.md").read_text()
@@ -83,9 +129,9 @@ def test_a_page_of_one_budget_is_not_overwritten_by_another(work):
 
 
 def test_another_budget_needs_another_folder(work):
-    cells.results("segma", work, 0, fid=False)
-    other = cells.Work(**{**work.__dict__, "budget": "3", "failed": {}})
-    assert cells.results("segma", other, 0, fid=False) is None
+    cells.results("segma", work, 1, fid=False)
+    other = dataclasses.replace(work, budget="3", failed={})
+    assert cells.results("segma", other, 1, fid=False) == []
     assert "other settings" in other.failed[cells.name("segma", work, 0)]
 
 
@@ -93,7 +139,7 @@ def test_commands_stand_beside_numbers_and_work(work, call, tmp_path):  # noqa: 
     words = cells.command("m1m2", work, cells.settings_of("m1m2", work, 1)).split()
     assert words[:2] == ["segma", "train"]
     assert call(*words[1:], "--out", tmp_path / "again")[0] == 0
-    cells.results("m1m2", work, 1, fid=False)
+    cells.results("m1m2", work, 2, fid=False)
     mine, theirs = (
         json.loads((path / "config.json").read_text())["settings"]
         for path in (tmp_path / "again", work.out / "runs" / cells.name("m1m2", work, 1))

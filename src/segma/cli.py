@@ -162,12 +162,15 @@ def evaluate(
 
 @app.command()
 def reproduce(
-    item: Annotated[str, typer.Argument(metavar="ITEM", help="table1, table2, table3, figure-..., or all.")],
+    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="table1, table2, table3, figure-..., or all.")],
     data: Annotated[str, typer.Option(metavar="NAME", help="digits, mnist, svhn, celeba, or your own.")] = "digits",
     seeds: Annotated[str, typer.Option(metavar="N", help="Label seeds, from 0.")] = "1",
     budget: Annotated[
         str, typer.Option(help="quick (minutes on digits), paper (the real thing), or steps per model.")
     ] = "quick",
+    only: Annotated[
+        str, typer.Option(metavar="ROWS", help="Train these rows only: segma,cwae,...; of others, show what is there.")
+    ] = "",
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="A folder; one that exists is gone on with.")] = None,
     device: Device = "auto",
     data_dir: DataDir = None,
@@ -178,7 +181,7 @@ def reproduce(
     from segma.config import whole
     from segma.reproduce.cells import Work
 
-    items = again.chosen(item)
+    wanted, named = again.chosen(items), again.named(only)
     if budget not in ("quick", "paper"):
         if not budget.isdecimal() or not int(budget):
             raise InputError(f"--budget {budget}: allowed are quick, paper, or a number of steps for each model")
@@ -197,8 +200,9 @@ def reproduce(
             lambda line: print(line, file=sys.stderr),
             interrupted.is_set,
             _bar,
+            named,
         )
-        sections = again.reproduce(items, work)
+        sections = again.reproduce(wanted, work)
         if interrupted.is_set():
             print(f"stopped; go on with the same command and --out {folder}", file=sys.stderr)
             raise typer.Exit(1)

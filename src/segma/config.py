@@ -26,7 +26,7 @@ class Config:
     # the networks
     model: str = "segma"
     recipe: str = "best"
-    network: str = "mlp"  # mlp, strided or blocks (networks.py)
+    network: str = "mlp"  # mlp, strided, blocks or mixed (networks.py)
     hidden: tuple[int, ...] = (1024, 1024)  # widths of the encoder's dense layers; the decoder mirrors them
     filters: tuple[int, ...] = ()  # channels of its convolutions
     latent_dim: int = 10
@@ -102,7 +102,7 @@ class Config:
 CHOICES = {
     "model": ("segma", "cwae", "m1m2", "adgm", "triple-gan"),
     "recipe": ("best", "paper"),
-    "network": ("mlp", "strided", "blocks"),
+    "network": ("mlp", "strided", "blocks", "mixed"),
     "phi": ("auto", "paper", "exact"),
     "views": ("none", "noise", "affine", "photo", "street"),
     "likelihood": ("bernoulli", "gaussian"),

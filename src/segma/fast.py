@@ -240,7 +240,7 @@ def products(config: Config) -> Generator[None]:
 def recorded(
     step: Callable[[], Tensor], states: list[State], vectors: Vectors | None, generators: list[torch.Generator]
 ) -> Callable[[], Tensor]:
-    """A CUDA graph of the step. Its warm-up trains, so the states are put back afterwards."""
+    """A CUDA graph of the step. Its warm-up trains and draws, so states and generators are put back afterwards."""
     before = [{name: value.clone() for name, value in state.tensors().items()} for state in states]
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -259,6 +259,8 @@ def recorded(
         graph.register_generator_state(generator)
     with torch.cuda.graph(graph):
         names = step()
+    for generator in generators:
+        generator.manual_seed(generator.initial_seed())
 
     def replay(kept: object = (step, vectors)) -> Tensor:  # the graph reads memory that these own
         graph.replay()

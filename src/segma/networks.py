@@ -3,6 +3,7 @@
 Images go through as float (n, c, h, w), tables as (n, features). The decoder ends before its output function.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable
 from itertools import pairwise
@@ -62,7 +63,15 @@ def blocks(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module
     )
 
 
-NETWORKS = {"mlp": mlp, "strided": strided, "blocks": blocks}
+def mixed(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
+    """The encoder of `blocks` and the decoder of `mlp`, not in the paper: small pictures are read by convolutions and
+    drawn by dense layers, which blur strokes less."""
+    encoder, _ = blocks(dataclasses.replace(config, hidden=()), shape)
+    _, decoder = mlp(config, shape)
+    return encoder, decoder
+
+
+NETWORKS = {"mlp": mlp, "strided": strided, "blocks": blocks, "mixed": mixed}
 
 
 def _dense(widths: list[int]) -> Layers:

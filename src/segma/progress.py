@@ -82,9 +82,12 @@ def _shown(values: dict[str, float]) -> list[str]:
 
 def described(steps: Iterable, epochs: int) -> Iterator[tuple[Any, str, float]]:
     """Each step with a line about it, made of the last values seen, and the seconds that are left."""
-    began, losses, error = time.monotonic(), "", ""
-    for done, step in enumerate(steps, start=1):
+    began, first, losses, error = time.monotonic(), None, "", ""
+    for step in steps:
+        if first is None:
+            began, first = time.monotonic(), step.step
         seconds = max(time.monotonic() - began, 1e-9)
+        done = max(step.step - first, 1)  # of a stack, not every step is told
         if step.values:
             losses = "".join(f"  {SHORT.get(name, name)} {step.values[name]:.3g}" for name in _shown(step.values))
         if step.error is not None:

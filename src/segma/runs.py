@@ -149,6 +149,10 @@ def read_checkpoint(run: Run, device: str = "cpu") -> tuple[dict[str, Tensor], i
     return tensors, int(metadata["step"])
 
 
+def has_model(run: Run) -> bool:
+    return (run.path / "model.safetensors").exists()
+
+
 def has_checkpoint(run: Run) -> bool:
     return (run.path / CHECKPOINT).exists()
 

@@ -117,7 +117,9 @@ class BatchNorm(nn.Module):
 
     def forward(self, x: Tensor, rng: Rng, track: bool) -> Tensor:
         seen = (self.mean, self.variance) if rng is None or track else (None, None)
-        return F.batch_norm(x, *seen, self.weight, self.bias, training=rng is not None, momentum=0.1, eps=1e-4)
+        # A weight that is not there must be ones: on a GPU a bias without one gets no gradient.
+        weight = torch.ones_like(self.bias) if self.weight is None else self.weight
+        return F.batch_norm(x, *seen, weight, self.bias, training=rng is not None, momentum=0.1, eps=1e-4)
 
 
 class WeightNorm(nn.Module):

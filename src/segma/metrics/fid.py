@@ -139,15 +139,15 @@ def scores(
     def extract(images: np.ndarray, text: str) -> np.ndarray:
         return features(net, images, progress, text=text)
 
-    found = measured(
-        model, data, extract, data_dir / "statistics", {"weights": digest}, n, seed, rows, along, samples_alone
-    )
+    precision = "tf32" if model.device.type == "cuda" else "float32"
+    key = {"weights": digest, "precision": precision}
+    found = measured(model, data, extract, data_dir / "statistics", key, n, seed, rows, along, samples_alone)
     found["protocol"] = {
         "network": f"Inception of 2015-12-05 (TensorFlow), {WIDTH} pool features",
         "weights": weights,
         "resize": "bilinear to 299x299 as TensorFlow 1: no antialiasing, no half-pixel centres",
         "quantisation": "uint8 (rounded), grey repeated to RGB, then (x - 128) / 128",
-        "precision": "float32, statistics in float64",
+        "precision": f"{precision}, statistics in float64",
         **found["protocol"],
         "device": model.device.type,
         "version": PROTOCOL,

@@ -8,7 +8,7 @@ from segma import runs
 from segma.errors import InputError, RunFailed
 from segma.reproduce import figures, page
 from segma.reproduce.cells import Work
-from segma.reproduce.paper import TABLES
+from segma.reproduce.paper import ROWS, TABLES
 from segma.reproduce.tables import Section, differences, table
 
 ITEMS: dict[str, Callable[[Work], Section]] = {
@@ -17,19 +17,28 @@ ITEMS: dict[str, Callable[[Work], Section]] = {
     "figure-interpolation": figures.interpolations,
     "figure-transfer": figures.transfer,
     "figure-intensity": figures.intensity,
+    "figure-learning": figures.learning,
     "figure-sensitivity": figures.sensitivity,
     "figure-dimension": figures.dimension,
     "figure-labels": figures.labels,
 }
 
 
-def chosen(item: str) -> list[str]:
-    """The items of a name: itself, or all."""
-    if item == "all":
-        return list(ITEMS)
-    if item not in ITEMS:
-        raise InputError(f"item {item!r}: allowed are {', '.join(ITEMS)}, all")
-    return [item]
+def chosen(names: Sequence[str]) -> list[str]:
+    """The items of these names, in the order of the page; `all` is all of them."""
+    for name in names:
+        if name not in (*ITEMS, "all"):
+            raise InputError(f"item {name!r}: allowed are {', '.join(ITEMS)}, all")
+    return [item for item in ITEMS if item in names or "all" in names]
+
+
+def named(only: str) -> tuple[str, ...]:
+    """The rows of a list with commas."""
+    names = tuple(name.strip() for name in only.split(",") if name.strip())
+    for name in names:
+        if name not in ROWS:
+            raise InputError(f"--only {name}: allowed are {', '.join(ROWS)}")
+    return names
 
 
 def reproduce(items: Sequence[str], work: Work) -> list[Section]:
@@ -49,12 +58,12 @@ def reproduce(items: Sequence[str], work: Work) -> list[Section]:
 
 
 def earlier(work: Work) -> dict[str, Section]:
-    """What the folder's page has already; a folder is for one set of data and one budget."""
+    """What the folder's page has already. A folder is for one set of data, and not for quick and real work together."""
     file = work.out / "reproduction.json"
     if not file.exists():
         return {}
     found = runs.read_json(file)
-    if (found["data"], found["budget"]) != (work.data, work.budget):
+    if found["data"] != work.data or (found["budget"] == "quick") != (work.budget == "quick"):
         raise InputError(f"{work.out} is for --data {found['data']} --budget {found['budget']}: choose another --out")
     return {item: Section(*parts) for item, parts in found["items"].items()}
 
@@ -62,7 +71,9 @@ def earlier(work: Work) -> dict[str, Section]:
 def write(found: dict[str, Section], items: Sequence[str], work: Work, seconds: float) -> None:
     """The page of all items that there are, and what is needed to add to it."""
     title, sections = f"SeGMA reproduced on {work.whole.name}", list(found.values())
-    again = f"segma reproduce {'all' if len(items) > 1 else items[0]} --data {work.data} --seeds {work.seeds}"
+    again = f"segma reproduce {'all' if len(items) == len(ITEMS) else ' '.join(items)} --data {work.data}"
+    again += f" --seeds {work.seeds}"
+    again += f" --only {','.join(work.only)}" if work.only else ""
     intro = [
         f"`{again} --budget {work.budget}`, the last call: {seconds:,.0f} s on "
         f"{'a GPU' if work.device == 'cuda' else 'a CPU'} (what was finished before is not run again).",

@@ -3,12 +3,13 @@
 import math
 import shlex
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from segma import launch, report, runs
+from segma import launch, report, runs, sweep
+from segma.baselines import RIVALS
 from segma.config import Config
 from segma.data import data_dir
 from segma.data.arrays import Data
@@ -19,14 +20,17 @@ from segma.reproduce.paper import ROWS
 from segma.step import rows_per_step, steps_in_all
 
 QUICK_STEPS, QUICK_SAMPLES, QUICK_GRID_SAMPLES = 800, 150, 60
+LOOKS = 8  # at a shortened training, for its curve
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Work:
     """What is to be reproduced and how: the data, the seeds, the budget, and where all of it goes.
 
-    `most` limits a model's steps (None: its recipe's), `samples` are those of FID. `show` consumes a training's steps
-    and shows them; `say` takes a line for the user.
+    `only` names the rows to train and measure, none is all; of others there is what was finished before. `most` limits
+    a model's steps (None: its recipe's), `samples` are those of FID. `show` consumes a training's steps and shows them;
+    `say` takes a line for the user.
     """
 
     data: str
@@ -40,6 +44,7 @@ class Work:
     say: Callable[[str], None]
     stop: Callable[[], bool] = lambda: False
     progress: Callable | None = None
+    only: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict)  # by the names of cells, why
 
     @property
@@ -82,7 +87,7 @@ def shortened(config: Config, n: int, most: int | None) -> dict[str, str]:
     if most is None or steps_in_all(config, n) <= most:
         return {}
     epochs = max(1, math.floor(most * rows_per_step(config, n)[0] / n))
-    return {"epochs": str(epochs), "samples_every": str(max(1, epochs // 4))}
+    return {"epochs": str(epochs), "samples_every": str(max(1, epochs // LOOKS))}
 
 
 def command(row: str, work: Work, settings: dict[str, str]) -> str:
@@ -95,30 +100,71 @@ def command(row: str, work: Work, settings: dict[str, str]) -> str:
     return " ".join([*words, *sets])
 
 
-def results(row: str, work: Work, seed: int, fid: bool) -> dict | None:
-    """The numbers of a cell: trained, gone on with, or taken as it is if it is finished; None if it fails."""
-    path = work.out / "runs" / name(row, work, seed)
+def results(row: str, work: Work, seeds: int, fid: bool) -> list[dict]:
+    """The numbers of a row's cells, a seed each: trained, gone on with, or taken as they are where they are finished.
+
+    Those that fail are left out.
+    """
+    if work.only and row not in work.only:
+        return [runs.read_json(path / "results.json") for path in finished(row, work)]
+    jobs = [_tried(work, [name(row, work, seed)], lambda s=seed: opened(row, work, s)) for seed in range(seeds)]
+    jobs = [job for job in jobs if job is not None]
+    waiting = [job for job in jobs if job.state.step < job.last]
+    alone = ROWS[row].settings.get("model") in RIVALS
+    for stack in [[job] for job in waiting] if alone else sweep.stacks(waiting):
+        _tried(work, [job.run.path.name for job in stack], lambda some=stack: train(some, work))
+        if work.stop():
+            return []
+    samples = work.samples if fid else None
+    waiting = [job for job in jobs if job.run.path.name not in work.failed]
+    found = [_tried(work, [job.run.path.name], lambda j=job: measured(work, j, samples)) for job in waiting]
+    return [result for result in found if result is not None]
+
+
+def finished(row: str, work: Work) -> list[Path]:
+    """The folders of a row's cells that were measured, by seed."""
+    paths = sorted((work.out / "runs").glob(name(row, work, 0)[:-1] + "[0-9]*"))
+    return [path for path in paths if (path / "results.json").exists()]
+
+
+def _tried(work: Work, names: Sequence[str], do: Callable[[], T]) -> T | None:
+    """What it gives; None if it fails, which is noted of these cells and told."""
     try:
-        job = opened(row, work, seed, path)
-        if job.state.step < job.last:
-            work.say(f"{path.name}: step {job.state.step} of {job.last}")
-            began = time.monotonic()
-            work.show(launch.train(job, work.stop), job.run.config.epochs)
-            _add_seconds(path, time.monotonic() - began)
-            if work.stop():
-                return None
-        return measured(work, job, work.samples if fid else None)
+        return do()
     except (InputError, RunFailed) as problem:
-        work.failed[path.name] = str(problem)
-        work.say(f"{path.name} failed: {problem}")
+        work.failed.update(dict.fromkeys(names, str(problem)))
+        work.say(f"{', '.join(names)} failed: {problem}")
         return None
 
 
-def opened(row: str, work: Work, seed: int, path: Path) -> Job:
+def train(jobs: Sequence[Job], work: Work) -> None:
+    """One model, or a stack, of which the first is shown; how long it took goes to cell.json."""
+    first, began = jobs[0], time.monotonic()
+    more = f" and {len(jobs) - 1} more at once" if len(jobs) > 1 else ""
+    work.say(f"{first.run.path.name}{more}: step {first.state.step} of {first.last}")
+    if more:
+        steps = (step for job, step in sweep.train(jobs, work.stop) if job is first)
+    else:
+        steps = launch.train(first, work.stop)
+    work.show(steps, first.run.config.epochs)
+    for job in jobs:
+        about = told(job.run.path)
+        seconds = about.get("seconds", 0) + time.monotonic() - began
+        runs.write_json(job.run.path / "cell.json", about | {"seconds": seconds, "together": len(jobs)})
+        if not runs.has_model(job.run) or runs.steps_done(job.run) < job.state.step:  # the rest of its stack went on
+            work.failed[job.run.path.name] = "a step was not finite"
+
+
+def opened(row: str, work: Work, seed: int) -> Job:
     """The cell's run, new or as far as it is."""
-    config = launch.config_for(work.data, work.whole, ROWS[row].recipe, settings_of(row, work, seed))
+    path, settings = work.out / "runs" / name(row, work, seed), settings_of(row, work, seed)
+    config = launch.config_for(work.data, work.whole, ROWS[row].recipe, settings)
     if not path.exists():
-        return launch.begin(work.whole, config, path, work.data_dir, work.device)
+        job = launch.begin(work.whole, config, path, work.data_dir, work.device)
+        whole = launch.config_for(work.data, work.whole, ROWS[row].recipe, ROWS[row].settings)
+        about = {"command": command(row, work, settings), "of": steps_in_all(whole, len(work.whole.x_train))}
+        runs.write_json(path / "cell.json", about)
+        return job
     job = launch.resume(path, work.data_dir, work.device, whole=work.whole)
     if job.run.config != config:
         raise InputError(f"{path} was made with other settings: another --out for another budget")
@@ -145,12 +191,6 @@ def measured(work: Work, job: Job, samples: int | None, alone: bool = False) -> 
     return found
 
 
-def seconds(path: Path) -> float:
-    """How long the training in a folder took, over all its stretches."""
-    file = path / "seconds.json"
-    return float(runs.read_json(file)["train"]) if file.exists() else math.nan
-
-
-def _add_seconds(path: Path, more: float) -> None:
-    before = seconds(path)
-    runs.write_json(path / "seconds.json", {"train": more + (0 if math.isnan(before) else before)})
+def told(path: Path) -> dict:
+    """What cell.json has of a cell: its command, the steps of its whole recipe, seconds, models trained together."""
+    return runs.read_json(path / "cell.json") if (path / "cell.json").exists() else {}

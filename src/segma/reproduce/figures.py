@@ -16,6 +16,7 @@ from segma.reproduce.cells import Work
 from segma.reproduce.paper import ROWS, TABLES, rows
 from segma.reproduce.tables import Section
 
+PARTS = ("60-80 % of the steps", "80-100 %")
 STEPS, SHOWN = 9, 6  # columns of a strip, and its rows
 GRID = {"alpha": ("1", "5", "20"), "beta": ("1", "10", "50")}
 DIMENSIONS = ("2", "5", "10", "20")
@@ -27,8 +28,8 @@ def models(work: Work, names: Sequence[str]) -> dict[str, AnyModel]:
     """The trained models of these rows, seed 0; those that fail are left out."""
     found = {}
     for row in names:
-        if cells.results(row, work, 0, fid=False) is not None:
-            found[row] = runs.load_model(runs.read(work.out / "runs" / cells.name(row, work, 0)))
+        if cells.results(row, work, 1, fid=False):
+            found[row] = runs.load_model(runs.read(cells.finished(row, work)[0]))
     return found
 
 
@@ -105,6 +106,30 @@ def _strips(
     return Section(title, [], pictures, [])
 
 
+def learning(work: Work) -> Section:
+    """How each model learned, and whether it was still learning at the end."""
+    table, pictures = [["model", *(f"{what}, {part}" for what in ("error", "loss") for part in PARTS), ""]], []
+    for row in models(work, rows(TABLES["table1"].numbers, work.data)):
+        log = apply.training_log(runs.read(cells.finished(row, work)[0]))
+        pictures.append((ROWS[row].title, _keep(work, f"learning-{row}", plots.training_curves(log))))
+        pairs = [_late(log, "error"), _late(log, "reconstruction" if "reconstruction" in log[-1] else "loss")]
+        moving = any(abs(late - before) > 0.03 * abs(before) for before, late in pairs)
+        shown = ["-" if np.isnan(x) else f"{x:.2%}" for x in pairs[0]] + [f"{x:.4g}" for x in pairs[1]]
+        table.append([ROWS[row].title, *shown, "still moving" if moving else "flat"])
+    note = "Means over the fourth and the last fifth of the training; the loss is SeGMA's reconstruction error, the "
+    note += "rivals' whole one. Flat is a change of at most 3 % of either."
+    return Section("Learning curves, seed 0", table, pictures, [note])
+
+
+def _late(log: Sequence[dict], name: str) -> tuple[float, ...]:
+    """The mean of what a log has under a name over the fourth and the last fifth of its steps."""
+    seen = np.array([(line["step"], line[name]) for line in log if line.get(name) is not None], dtype=float)
+    if not len(seen):
+        return np.nan, np.nan
+    part = seen[:, 0] / log[-1]["step"]
+    return tuple(float(seen[(part > low) & (part <= low + 0.2), 1].mean()) for low in (0.6, 0.8))
+
+
 def sensitivity(work: Work) -> Section:
     """alpha x beta: test error, and FID where its network is there."""
     found = _swept(work, "sensitivity", [f"{key}={','.join(values)}" for key, values in GRID.items()])
@@ -147,8 +172,8 @@ def _swept(work: Work, name: str, grid: list[str]) -> list[dict]:
     jobs = sweep.open_jobs(work.data, settings, "paper", shorter, folder, work.data_dir, work.device, work.progress)
     if any(job.state.step < job.last for job in jobs):
         work.say(f"{name}: {len(jobs)} models")
-        for _ in sweep.train(jobs, work.stop):
-            pass
+        for stack in sweep.stacks([job for job in jobs if job.state.step < job.last]):
+            cells.train(stack, work)
     found = []
     for cell, job in zip(settings, jobs, strict=True):
         if work.stop() or not (job.run.path / "model.safetensors").exists():

@@ -1,6 +1,5 @@
 """The paper's tables, measured: a line per model, the paper's number beside ours."""
 
-import math
 import statistics
 from typing import NamedTuple
 
@@ -24,23 +23,24 @@ def table(item: str, work: Work) -> Section:
     lines, notes = [["model", "the paper", "measured", "seeds", "steps", "training", "command"]], []
     few = 0
     for row in rows(about.numbers, work.data):
-        found = [cells.results(row, work, seed, fid=about.score != "error") for seed in range(work.seeds)]
+        good = cells.results(row, work, work.seeds, fid=about.score != "error")
         if work.stop():
             break
-        good = [result for result in found if result is not None]
+        paths = cells.finished(row, work)
+        if not paths and work.only and row not in work.only:
+            continue
         few += sum(bool(result[about.score]["protocol"]["few"]) for result in good if about.score in result)
         values = [value for value in (score(result, about.score) for result in good) if value is not None]
-        paper = about.numbers[row].get(work.data)
-        steps = sorted({result["protocol"]["steps"] for result in good})
+        paper, known = about.numbers[row].get(work.data), [cells.told(path) for path in paths]
         lines.append(
             [
                 ROWS[row].title,
                 "-" if paper is None else about.form.format(paper),
                 shown(values, about.form) if values else "failed" if not good else "-",
                 str(len(values)),
-                ", ".join(f"{number:,}" for number in steps),
-                took(row, work),
-                f"`{cells.command(row, work, cells.settings_of(row, work, 0))}`",
+                steps(good, known),
+                took(known),
+                f"`{known[0].get('command', '')}`" if known else "-",
             ]
         )
     if about.score != "error":
@@ -63,11 +63,21 @@ def shown(values: list[float], form: str) -> str:
     return form.format(statistics.fmean(values)) + spread
 
 
-def took(row: str, work: Work) -> str:
-    """Seconds of training, the mean over the seeds that have finished."""
-    known = [cells.seconds(work.out / "runs" / cells.name(row, work, seed)) for seed in range(work.seeds)]
-    known = [value for value in known if not math.isnan(value)]
-    return f"{statistics.fmean(known):,.0f} s" if known else "-"
+def steps(results: list[dict], known: list[dict]) -> str:
+    """How many, and of how many the recipe has, if that is more."""
+    done = sorted({result["protocol"]["steps"] for result in results})
+    of = max((about.get("of", 0) for about in known), default=0)
+    short = f" of {of:,}" if done and of > 1.02 * done[-1] else ""  # a budget is whole epochs
+    return ", ".join(f"{number:,}" for number in done) + short
+
+
+def took(known: list[dict]) -> str:
+    """Seconds of training, the mean over the seeds; of a stack, those of all together."""
+    seconds = [about["seconds"] for about in known if "seconds" in about]
+    if not seconds:
+        return "-"
+    together = max(about.get("together", 1) for about in known)
+    return f"{statistics.fmean(seconds):,.0f} s" + (f" for {together} at once" if together > 1 else "")
 
 
 def differences(work: Work) -> list[str]:
@@ -79,6 +89,6 @@ def differences(work: Work) -> list[str]:
     }
     notes = [about[work.data]] if work.data in about else []
     if work.most is not None:
-        notes.append(f"Budget {work.budget}: at most {work.most:,} steps per model, which may be too few to converge.")
+        notes.append("Models with fewer steps than their recipe has (the column says so) may not have converged.")
     notes.append("Labels: a stratified random subset for each seed; the last weights are measured, none is chosen.")
     return notes
