@@ -92,6 +92,25 @@ def test_a_state_goes_on_from_the_plain_to_the_fast_step_and_back():
     assert "forward" not in quick.model.encoder[1].__dict__  # the layers are themselves again
 
 
+def test_a_loaded_optimiser_is_laid_out_as_its_weights():
+    """A fused Adam of weights with channels last, as a GPU has them, takes no moments in another order."""
+    state, _, _ = start(STRIDED)
+    for p in state.optimizer.param_groups[0]["params"]:
+        p.grad = torch.randn_like(p)
+    state.optimizer.step()
+    saved = {name: value.clone(memory_format=torch.contiguous_format) for name, value in state.tensors().items()}
+    other, _, _ = start(STRIDED)
+    other.model.to(memory_format=torch.channels_last)
+    other.load(saved, 1)
+    slots = other.optimizer.state
+    weights = [p for p in other.optimizer.param_groups[0]["params"] if p.ndim == 4]
+    assert weights
+    for p in weights:
+        assert slots[p]["exp_avg"].stride() == slots[p]["exp_avg_sq"].stride() == p.stride()
+    for name, value in other.tensors().items():
+        assert torch.equal(value, saved[name]), name
+
+
 def test_lower_precision_follows_the_weights():
     state, _, _ = start(CLIPPED)
     vectors = lay_out([state], torch.bfloat16)

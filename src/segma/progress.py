@@ -84,10 +84,9 @@ def described(steps: Iterable, epochs: int) -> Iterator[tuple[Any, str, float]]:
     """Each step with a line about it, made of the last values seen, and the seconds that are left."""
     began, first, losses, error = time.monotonic(), None, "", ""
     for step in steps:
-        if first is None:
-            began, first = time.monotonic(), step.step
+        first = step.step - 1 if first is None else first
         seconds = max(time.monotonic() - began, 1e-9)
-        done = max(step.step - first, 1)  # of a stack, not every step is told
+        done = step.step - first  # of a stack, not every step is told
         if step.values:
             losses = "".join(f"  {SHORT.get(name, name)} {step.values[name]:.3g}" for name in _shown(step.values))
         if step.error is not None:

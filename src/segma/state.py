@@ -57,5 +57,8 @@ class State:
         for name, value in parts["adam"].items():
             i, slot = name.split(".")
             slots.setdefault(int(i), {})[slot] = value
+        for i, p in enumerate(self.optimizer.param_groups[0]["params"]):
+            for name in slots.get(i, {}).keys() - {"step"}:  # a fused step wants them laid out as the weights are
+                slots[i][name] = torch.empty_like(p, requires_grad=False).copy_(slots[i][name])
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": slots})
         self.step = step

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from segma import runs
@@ -78,36 +79,41 @@ def resized(x: Tensor, size: int = SIZE) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Mean (d,), covariance (d, d; divided by n - 1) and number of samples, in float64."""
+    """Mean (d,), covariance (d, d; divided by n - 1) and number of samples, in float64; `device` computes with them."""
 
     mean: np.ndarray
     covariance: np.ndarray
     n: int
+    device: str = "cpu"
 
     @cached_property
-    def factor(self) -> np.ndarray:
-        """F (r, d), F^T F = covariance, r its rank: eigenvalues that may be nothing but rounding are left out."""
-        values, vectors = np.linalg.eigh(self.covariance)
-        own = values > values[-1] * len(values) * np.finfo(np.float64).eps
-        return np.sqrt(values[own])[:, None] * vectors[:, own].T
+    def factor(self) -> Float[Tensor, "r d"]:
+        """F, F^T F = covariance, r its rank: eigenvalues that may be nothing but rounding are left out."""
+        values, vectors = torch.linalg.eigh(on(self.device, self.covariance))
+        own = values > values[-1] * len(values) * torch.finfo(torch.float64).eps
+        return values[own].sqrt()[:, None] * vectors[:, own].T
 
 
-def statistics(batches: Iterable[np.ndarray]) -> Statistics:
+def on(device: str, x: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(x)).to(device, torch.float64)
+
+
+def statistics(batches: Iterable[np.ndarray], device: str = "cpu") -> Statistics:
     """Of features (n, d) that come batch by batch: sums of x and x x^T about the first batch's mean."""
-    n, centre, total, square = 0, np.zeros(0), np.zeros(0), np.zeros(0)
+    n, centre, total, square = 0, torch.zeros(0), torch.zeros(0), torch.zeros(0)
     for batch in filter(len, batches):
-        x = batch.astype(np.float64)
+        x = on(device, batch)
         if not n:
-            d = x.shape[1]
-            centre, total, square = x.mean(axis=0), np.zeros(d), np.zeros((d, d))
-        x -= centre
+            centre, total, square = x.mean(dim=0), x.new_zeros(x.shape[1]), x.new_zeros(x.shape[1], x.shape[1])
+        x = x - centre
         n += len(x)
-        total += x.sum(axis=0)
+        total += x.sum(dim=0)
         square += x.T @ x
     if n < 2:
         raise InputError(f"{n} samples, but a covariance needs at least 2")
     mean = total / n
-    return Statistics(centre + mean, (square - n * np.outer(mean, mean)) / (n - 1), n)
+    covariance = (square - n * torch.outer(mean, mean)) / (n - 1)
+    return Statistics((centre + mean).cpu().numpy(), covariance.cpu().numpy(), n, device)
 
 
 def blocks(x: np.ndarray, size: int = 4096) -> Iterator[np.ndarray]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from segma.baselines import AnyModel, encodes
 from segma.data.arrays import Data, Progress, fingerprint
@@ -23,6 +25,7 @@ from segma.metrics.features import (
     features,
     interpolated,
     interpolated_at,
+    on,
     reconstructed,
     sampled,
     some_rows,
@@ -42,7 +45,8 @@ def frechet(a: Statistics, b: Statistics) -> float:
     tr (S1 S2)^(1/2) is the sum of the square roots of the eigenvalues of F S2 F^T, S1 = F^T F, which is symmetric
     and has none below 0. What rounding brings below 0, there or in the distance of equals, becomes 0.
     """
-    shared = np.sqrt(np.linalg.eigvalsh(a.factor @ b.covariance @ a.factor.T).clip(min=0)).sum()
+    product = a.factor @ on(a.device, b.covariance) @ a.factor.T
+    shared = float(torch.linalg.eigvalsh(product).clamp(min=0).sqrt().sum())
     gap = a.mean - b.mean
     return max(0.0, float(gap @ gap + np.trace(a.covariance) + np.trace(b.covariance) - 2 * shared))
 
@@ -56,7 +60,7 @@ class Kid(NamedTuple):
     size: int  # of a subset: as asked, but at most half of either sample, that subsets differ
 
 
-def kid(x: np.ndarray, y: np.ndarray, subsets: int = 100, size: int = 1000, seed: int = 0) -> Kid:
+def kid(x: np.ndarray, y: np.ndarray, subsets: int = 100, size: int = 1000, seed: int = 0, device: str = "cpu") -> Kid:
     """The unbiased estimate of MMD^2 between features (n, d) and (m, d), averaged over random subsets of equal size."""
     size = min(size, len(x) // 2, len(y) // 2)
     if size < 2 or subsets < 2:
@@ -68,27 +72,32 @@ def kid(x: np.ndarray, y: np.ndarray, subsets: int = 100, size: int = 1000, seed
     parts = (
         (x[rng.choice(len(x), size, replace=False)], y[rng.choice(len(y), size, replace=False)]) for _ in range(subsets)
     )
-    found = [squared_mmd(a.astype(np.float64), b.astype(np.float64)) for a, b in parts]
+    found = [squared_mmd(a, b, device) for a, b in parts]
     return Kid(float(np.mean(found)), float(np.std(found, ddof=1) / np.sqrt(subsets)), subsets, size)
 
 
-def squared_mmd(x: np.ndarray, y: np.ndarray) -> float:
+def squared_mmd(x: np.ndarray, y: np.ndarray, device: str = "cpu") -> float:
     """E k(x, x') + E k(y, y') - 2 E k(x, y) over pairs of different samples, k = (x.y/d + 1)^3; may be below 0."""
 
-    def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def kernel(a: Tensor, b: Tensor) -> Tensor:
         return (a @ b.T / a.shape[1] + 1) ** 3
 
-    def within(a: np.ndarray) -> float:
+    def within(a: Tensor) -> Tensor:
         k = kernel(a, a)
-        return (k.sum() - np.trace(k)) / (len(a) * (len(a) - 1))
+        return (k.sum() - k.trace()) / (len(a) * (len(a) - 1))
 
-    return float(within(x) + within(y) - 2 * kernel(x, y).mean())
+    one, two = on(device, x), on(device, y)
+    return float(within(one) + within(two) - 2 * kernel(one, two).mean())
 
 
-def per_class(x: np.ndarray, x_labels: np.ndarray, y: np.ndarray, y_labels: np.ndarray, k: int) -> list[float | None]:
+def per_class(
+    x: np.ndarray, x_labels: np.ndarray, y: np.ndarray, y_labels: np.ndarray, k: int, device: str = "cpu"
+) -> list[float | None]:
     """The FID of each class's features alone; None for a class of which either side has fewer than two."""
     both = [(x[x_labels == label], y[y_labels == label]) for label in range(k)]
-    return [frechet(statistics([a]), statistics([b])) if min(len(a), len(b)) >= 2 else None for a, b in both]
+    return [
+        frechet(statistics([a], device), statistics([b], device)) if min(len(a), len(b)) >= 2 else None for a, b in both
+    ]
 
 
 class Reference(NamedTuple):
@@ -99,18 +108,19 @@ class Reference(NamedTuple):
     rows: np.ndarray
 
 
-def reference(x: np.ndarray, extract: Extract, folder: Path, key: dict, text: str) -> Reference:
+def reference(x: np.ndarray, extract: Extract, folder: Path, key: dict, text: str, device: str = "cpu") -> Reference:
     """Of the images x, from the file that keeps it, or made and kept."""
 
     def make() -> dict[str, np.ndarray]:
         found, rows = extract(x, text), some_rows(len(x), KEPT)
-        whole = statistics(blocks(found))
+        whole = statistics(blocks(found), device)
         numbers = {"mean": whole.mean, "covariance": whole.covariance, "n": np.array(whole.n)}
         return {**numbers, "features": found[rows], "rows": rows}
 
     alone = Data("", x, np.empty(0, np.int64), x[:0], np.empty(0, np.int64), ())  # whatever their labels
     found = cached(folder, {**key, "images": fingerprint(alone), "rows": len(x), "protocol": PROTOCOL}, make)
-    return Reference(Statistics(found["mean"], found["covariance"], int(found["n"])), found["features"], found["rows"])
+    whole = Statistics(found["mean"], found["covariance"], int(found["n"]), device)
+    return Reference(whole, found["features"], found["rows"])
 
 
 def scores(
@@ -193,7 +203,7 @@ def measured(
     made |= {name: interpolated_at(model, data.x_test, t, n, seed) for name, t in at.items()}
     if len(model.class_weights) != len(data.classes):  # a component is no class
         labels = np.full(n, -1)
-    found = compared(made, labels, data, extract, folder, key, seed, rows)
+    found = compared(made, labels, data, extract, folder, key, seed, rows, model.device.type)
     if at:
         each = [found.pop(name) for name in at]
         found["interpolation_fid_at"] = {"t": list(along)} | {s: [one[s] for one in each] for s in ("test", "train")}
@@ -216,23 +226,24 @@ def compared(
     key: dict,
     seed: int = 0,
     rows: int | None = None,
+    device: str = "cpu",
 ) -> dict:
     """Images of any model, by their scores' names, against both splits; `labels` (-1: none) are of those of "fid"."""
     splits = {"test": data.x_test, "train": data.x_train}
     chosen = {split: some_rows(len(x), rows or len(x)) for split, x in splits.items()}
     real = {
-        split: reference(x[chosen[split]] if rows else x, extract, folder, key, f"{split} images")
+        split: reference(x[chosen[split]] if rows else x, extract, folder, key, f"{split} images", device)
         for split, x in splits.items()
     }
     found = {name: extract(images, name.replace("_", " ")) for name, images in made.items()}
-    own = {name: statistics(blocks(x)) for name, x in found.items()}
+    own = {name: statistics(blocks(x), device) for name, x in found.items()}
     test, k = real["test"], len(data.classes)
     y_test = data.y_test[chosen["test"]][test.rows]
-    classes = per_class(found["fid"], labels, test.features, y_test, k)
+    classes = per_class(found["fid"], labels, test.features, y_test, k, device)
     counts = {what: np.bincount(y[y >= 0], minlength=k) for what, y in (("samples", labels), ("reference", y_test))}
     return {
         **{name: {split: frechet(real[split].statistics, own[name]) for split in splits} for name in made},
-        "kid": {split: kid(found["fid"], real[split].features, seed=seed)._asdict() for split in splits},
+        "kid": {split: kid(found["fid"], real[split].features, seed=seed, device=device)._asdict() for split in splits},
         "per_class_fid": dict(zip(data.classes, classes, strict=True)),
         "protocol": {
             "reference": {split: real[split].statistics.n for split in splits},
