@@ -18,13 +18,13 @@ import pytest
 import torch
 from PIL import Image
 
-from segma import SeGMA, cli, latent, launch, runs
+from segma import SeGMA, cli, latent, runs
 from segma.errors import InputError
 
 pytest.importorskip("segma.studio", reason="the studio is not there")
 gr = pytest.importorskip("gradio", reason="the studio needs Gradio: pip install 'segma[studio]'")
 
-from segma.studio import actions, digits_run, export, look, panels, session, shelf, uploads, view
+from segma.studio import actions, export, look, panels, session, shelf, uploads, view
 from segma.studio.session import Edit, History
 from studio_run import serving, trained
 
@@ -336,7 +336,7 @@ def test_runs_beside_are_listed_and_nothing_else(run, tmp_path):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "config.json").write_text("{")
     (tmp_path / "notes.txt").write_text("")
-    assert list(shelf.beside(tmp_path / "b")) == ["b", "a"]
+    assert list(shelf.beside(tmp_path / "b")) == ["b", "a", *runs.come_along()]
 
 
 def test_a_table_has_no_studio(tmp_path):
@@ -344,20 +344,23 @@ def test_a_table_has_no_studio(tmp_path):
     SeGMA(2, epochs=1, settings={"hidden": "8"}, random_state=0, device="cpu").fit(x, y).save(tmp_path / "t")
     with pytest.raises(InputError, match="run on a table"):
         shelf.beside(tmp_path / "t")
-    with pytest.raises(InputError, match="is not a run"):
+    with pytest.raises(InputError, match="no such run"):
         shelf.beside(tmp_path / "nothing")
 
 
-def test_a_finished_digits_run_is_found_again(tmp_path, run):
-    assert digits_run(tmp_path / "none") is None
-    folder = tmp_path / "runs"
-    folder.mkdir()
-    (folder / "digits-1").symlink_to(run)  # trained otherwise than `segma train digits` does
-    assert digits_run(folder) is None
-    job = launch.start("digits", out=folder / "digits-2", device="cpu")
-    assert digits_run(folder) is None  # not finished
-    runs.write_json(job.run.path / "results.json", {})
-    assert digits_run(folder) == folder / "digits-2"
+def test_models_that_come_along_are_offered(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert list(shelf.beside(Path("digits"))) == list(runs.come_along())
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "mine").symlink_to(run)
+    assert list(shelf.beside(Path("digits")))[:2] == ["digits", "mine"]
+    assert list(shelf.beside(tmp_path / "runs" / "mine")) == ["mine", *runs.come_along()]
+
+
+def test_what_is_taken_away_calls_a_model_that_comes_along_by_its_name():
+    opened = shelf.opened(runs.come_along()["digits"])
+    assert "run = runs.read(Path('digits'))" in export.start(opened)
+    assert str(runs.TRAINED) not in export.samples_command(opened, 0, 0, 1.0)
 
 
 def test_without_gradio_one_line_says_what_to_install(run):

@@ -34,7 +34,7 @@ def options(version: Annotated[bool, typer.Option("--version", callback=_version
     pass
 
 
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or digits or mnist, which come trained.")]
 DataDir = Annotated[Path | None, typer.Option(help="Where data files are; else $SEGMA_DATA, else ~/.cache/segma.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -338,32 +338,25 @@ def similarity(
 
 @app.command()
 def studio(
-    run: Annotated[Path | None, typer.Argument(metavar="RUN", help="A run on images; else one on digits.")] = None,
+    run: Annotated[Path | None, typer.Argument(metavar="RUN", help="A run on images, or digits or mnist.")] = None,
     port: Annotated[
         str | None, typer.Option(metavar="P", help="The port to serve at; else the first that is free.")
     ] = None,
     host: Annotated[str, typer.Option(help="The address to serve at: this computer alone, unless told.")] = "127.0.0.1",
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
-    """Open a local web page to edit images with a run; without one, train on digits first."""
+    """Open a local web page to edit images with a run, or with a model that comes trained."""
     try:
         from segma import studio as web
     except ImportError:
         raise InputError("the studio is not part of this installation") from None
+    from segma import runs
     from segma.config import whole
 
     web.library()
     at = None if port is None else whole("--port", port, 1)
     web.check_place(host, at)
-    if run is None:
-        run = web.digits_run()
-        if run is None:
-            from segma import launch
-
-            run = launch.free_name("digits")
-            print("training on the embedded digits first, about half a minute", file=sys.stderr)
-            _train(launch.start("digits", out=run))
-    web.serve(run, host, at, browser, lambda line: print(line, flush=True))
+    web.serve(run or runs.come_along()["digits"], host, at, browser, lambda line: print(line, flush=True))
 
 
 @data_app.command("list")
@@ -440,7 +433,8 @@ def _show_results(run: Any, results: dict, as_json: bool) -> None:
     from segma import report, runs
 
     print(json.dumps(results) if as_json else report.as_text(results))
-    runs.write_json(run.path / "results.json", results)
+    if not run.comes_along:
+        runs.write_json(run.path / "results.json", results)
 
 
 def _bar(items: Any, total: int, text: str) -> Any:

@@ -42,10 +42,10 @@ def measure(
         results |= _each_with_protocol(found)
         if with_editing:
             picture = plots.interpolation(results["interpolation_fid_at"])
-            runs.write(run.path / "interpolation.png", draw.png(picture))
+            runs.keep(run, "interpolation.png", draw.png(picture))
     if with_editing and isinstance(model, Model):
         results["editing"] = editing.scores(model, launch.with_all_labels(run, data_dir, progress))
-        runs.write(run.path / "editing.png", draw.png(plots.editing(results["editing"])))
+        runs.keep(run, "editing.png", draw.png(plots.editing(results["editing"])))
     return results
 
 

@@ -25,6 +25,7 @@ from segma.errors import InputError, RunFailed
 from segma.model import Model
 
 CHECKPOINT = "checkpoint/last.safetensors"
+TRAINED = Path(__file__).parent / "trained"  # runs that are part of the package
 NO_MODEL = "train first, or wait for the first checkpoint"
 
 
@@ -39,6 +40,15 @@ class Run:
     @property
     def classes(self) -> tuple[str, ...]:
         return tuple(self.data["classes"])
+
+    @property
+    def called(self) -> str:
+        """What one types for it: its path, or its name where it comes with segma."""
+        return self.path.name if self.comes_along else str(self.path)
+
+    @property
+    def comes_along(self) -> bool:
+        return self.path.parent == TRAINED
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -79,8 +89,16 @@ def describe(data: Data, where: str | None, labels: str) -> dict:
     }
 
 
+def come_along() -> dict[str, Path]:
+    """The trained models that are part of the package, by name."""
+    return {path.parent.name: path.parent for path in sorted(TRAINED.glob("*/config.json"))}
+
+
 def read(path: Path) -> Run:
-    """The run in a folder; a clear error if there is none."""
+    """The run in a folder or, where nothing is there, the one of that name that comes with segma."""
+    path = path if path.exists() else come_along().get(str(path), path)
+    if not path.exists():
+        raise InputError(f"{path}: no such run; with segma come {', '.join(come_along())}")
     if not (path / "config.json").is_file():
         raise InputError(f"{path} is not a run: it has no config.json")
     content = read_json(path / "config.json")
@@ -171,6 +189,12 @@ def read_tensors(path: Path, hint: str, device: str = "cpu") -> tuple[dict[str, 
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as problem:
         raise InputError(f"{path} is damaged ({problem}): {hint}") from problem
+
+
+def keep(run: Run, name: str, content: bytes) -> None:
+    """Into the run's folder; one that comes with segma stays as it is."""
+    if not run.comes_along:
+        write(run.path / name, content)
 
 
 def write_json(path: Path, value: object) -> None:

@@ -83,23 +83,6 @@ def private_folder() -> Generator[Path]:
             os.environ["GRADIO_TEMP_DIR"] = before
 
 
-def digits_run(folder: Path = Path("runs")) -> Path | None:
-    """A finished run on digits that `segma studio` or `segma train digits` made earlier; the last of them."""
-    from segma import runs
-    from segma.recipes import recipe
-
-    def made_so(path: Path) -> bool:
-        try:
-            run = runs.read(path)
-            usual = recipe("best", "digits", run.shape, run.data["rows"][0], len(run.classes))
-            return run.config == usual and (path / "results.json").is_file()
-        except InputError:
-            return False
-
-    found = sorted(folder.glob("digits-*"), key=lambda path: path.stat().st_mtime) if folder.is_dir() else []
-    return next((path for path in reversed(found) if made_so(path)), None)
-
-
 def check_place(host: str, port: int | None) -> None:
     """Whether one can serve there, before anything is loaded."""
     if port is not None and port > 65535:

@@ -49,7 +49,7 @@ def code(opened: Opened, given: Given, edit: Edit) -> bytes:
     z = session.code(opened, given, edit)
     towards, intensity = session.words(opened, given, edit)
     content = {
-        "run": str(opened.run.path),
+        "run": opened.run.called,
         "picture": given.word,
         "code": z[0].tolist(),
         "code_given": given.z[0].tolist(),
@@ -68,7 +68,7 @@ def labels(opened: Opened, amounts: dict[str, float]) -> str:
 
 
 def start(opened: Opened) -> list[str]:
-    path = str(opened.run.path)
+    path = opened.run.called
     return [
         "from pathlib import Path",
         "",
@@ -111,7 +111,7 @@ def command(opened: Opened, given: Given, edit: Edit) -> str:
     """The command line for it, where one can say it, and which part of what it writes is the picture."""
     towards, intensity = session.words(opened, given, edit)
     plain = edit.style == 1 and edit.shift == (0, 0)
-    words = ["segma", "transfer", str(opened.run.path), given.word]
+    words = ["segma", "transfer", opened.run.called, given.word]
     if not (towards or intensity) and plain:
         return "# nothing is edited yet: the first column of any transfer is the picture shown"
     if not plain or len(towards) + len(intensity) > 1:
@@ -140,10 +140,10 @@ def way_python(opened: Opened, a: Given, b: Given, steps: int, path: str) -> str
 
 
 def way_command(opened: Opened, a: Given, b: Given, steps: int, path: str) -> str:
-    words = ["segma", "interpolate", str(opened.run.path), a.word, b.word]
+    words = ["segma", "interpolate", opened.run.called, a.word, b.word]
     return shlex.join([*words, "--steps", str(steps), "--path", path, "--out", "interpolation.png"])
 
 
 def samples_command(opened: Opened, label: int, seed: int, spread: float) -> str:
-    words = ["segma", "sample", str(opened.run.path), "--label", opened.run.classes[label], "-n", str(SAMPLES)]
+    words = ["segma", "sample", opened.run.called, "--label", opened.run.classes[label], "-n", str(SAMPLES)]
     return shlex.join([*words, "--seed", str(seed), "--spread", f"{spread:g}", "--out", "samples.png"])

@@ -60,4 +60,4 @@ def results(path: Path) -> str:
     try:
         return report.as_text(runs.read_json(path / "results.json"))
     except (InputError, KeyError):
-        return f"not measured yet: segma evaluate {path}"
+        return f"not measured yet: segma evaluate {runs.read(path).called}"

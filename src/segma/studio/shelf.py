@@ -1,4 +1,4 @@
-"""The runs that a studio shows: those beside the one it was started with, each opened once."""
+"""The runs that a studio shows: the one it was started with, those beside it, those that come with segma."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -41,8 +41,10 @@ class Rows(NamedTuple):
 
 
 def beside(path: Path) -> dict[str, Path]:
-    """The image runs in the same folder that have a model, by name; the given one first, which must be one."""
+    """The image runs in the same folder that have a model, by name, after the given one, which must be one, and then
+    those that come with segma. Beside these are the runs in `runs`, where `segma train` puts them."""
     run = runs.read(path)
+    path = run.path
     if len(run.shape) != 3:
         raise InputError(
             f"{path} is a run on a table: the studio shows runs on images; use transfer or classify for it"
@@ -53,8 +55,10 @@ def beside(path: Path) -> dict[str, Path]:
         )
     runs.read_tensors(path / "model.safetensors", runs.NO_MODEL)
     path = path.resolve() if path.name in ("", "..") else path
-    others = sorted(other for other in path.parent.iterdir() if usable(other))
-    return {path.name: path} | {other.name: other for other in others}
+    folder = Path("runs") if run.comes_along else path.parent
+    others = sorted(other for other in folder.iterdir() if usable(other)) if folder.is_dir() else []
+    found = {path.name: path} | {other.name: other for other in others}
+    return found | {name: place for name, place in runs.come_along().items() if name not in found}
 
 
 def usable(path: Path) -> bool:

@@ -1,0 +1,55 @@
+"""The models that come with segma: there, small, as good as they say, and never written to."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from segma import SeGMA, data, runs
+from segma.errors import InputError
+from test_cli import call  # noqa: F401
+
+MODELS = runs.come_along()
+
+
+def test_digits_come_along():
+    assert "digits" in MODELS
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_each_is_small_and_says_what_it_is(name):
+    assert sum(file.stat().st_size for file in MODELS[name].iterdir()) < 8e6
+    run = runs.read(Path(name))
+    assert run.path == MODELS[name]
+    assert run.config.data == name
+    assert run.data["where"] == ""  # no path of the machine that made it
+    assert runs.steps_done(run) == runs.read_json(run.path / "results.json")["protocol"]["steps"]
+
+
+def test_one_line_loads_it_and_it_is_as_good_as_it_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # wherever one is
+    model = SeGMA.load("digits", device="cpu")
+    digits = data.load("digits")
+    wrong = (model.predict(digits.x_test[..., 0]) != digits.y_test).mean()
+    assert wrong == pytest.approx(runs.read_json(MODELS["digits"] / "results.json")["test_error"], abs=0.005)
+    assert model.sample(2, label=3).shape == (2, 8, 8)
+
+
+def test_commands_take_it_by_name_and_leave_it_as_it_is(call, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    before = {file: file.stat().st_mtime_ns for file in MODELS["digits"].iterdir()}
+    status, out, _ = call("evaluate", "digits", "--json")
+    assert status == 0
+    assert json.loads(out)["test_error"] < 0.06
+    assert call("sample", "digits", "--label", "3", "--out", tmp_path / "threes.png")[0] == 0
+    assert (tmp_path / "threes.png").exists()
+    assert {file: file.stat().st_mtime_ns for file in MODELS["digits"].iterdir()} == before
+
+
+def test_a_folder_of_that_name_comes_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("digits").mkdir()
+    with pytest.raises(InputError, match=r"digits is not a run"):
+        runs.read(Path("digits"))
+    with pytest.raises(InputError, match="nothing: no such run; with segma come digits"):
+        runs.read(Path("nothing"))
