@@ -51,6 +51,7 @@ def test_typed_settings(typed, name, value):
         ("all_rows=maybe", "wanted is true or false"),
         ("network=rnn", "network = 'rnn': allowed are mlp, strided, blocks, mixed"),
         ("network=blocks", "needs filters"),
+        ("teacher=true", "teacher = True needs averaged weights"),
         ("model=gan", "model = 'gan': allowed are segma"),
         ("phi=best", "allowed are auto, paper, exact"),
         ("learning_rate=-1", "learning_rate = -1.0: allowed is"),

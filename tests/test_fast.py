@@ -10,13 +10,21 @@ from segma.config import Config
 from segma.data.arrays import Data
 from segma.objective import Terms
 from segma.state import State
-from segma.step import batch_terms, encoder_inputs, rows_per_step, scales, update
+from segma.step import batch_terms, beliefs_of, encoder_inputs, rows_per_step, scales, update
 from segma.vectors import adam, lay_out
 from test_train import NORM, SMALL, VIEWS, toy
 
 CLIPPED = dataclasses.replace(SMALL, clip_norm=2.0, clip_value=0.05, average=0.9, beta=100.0)
 STRIDED = dataclasses.replace(CLIPPED, network="strided", filters=(4, 8), hidden=(12,), train_variances=True)
-CONFIGS = {"paper": SMALL, "clipped": CLIPPED, "views": VIEWS, "norm": NORM, "strided": STRIDED}
+TEACHER = dataclasses.replace(NORM, average=0.8, teacher=True, confidence=0.4)
+CONFIGS = {
+    "paper": SMALL,
+    "clipped": CLIPPED,
+    "views": VIEWS,
+    "norm": NORM,
+    "strided": STRIDED,
+    "teacher": TEACHER,
+}
 
 
 def start(config: Config, device: str = "cpu") -> tuple[State, torch.Tensor, torch.Tensor]:
@@ -44,7 +52,9 @@ def both(config: Config, steps: int = 12):
     step, _ = fast.fast_step(quick, lambda: batch(quick), u, weights, config)
     for i in range(steps):  # noqa: B007 (batch reads it)
         one = step()
-        two = update(plain, batch_terms(plain.model, *batch(plain), u, weights, config), config)
+        inputs, labels = batch(plain)
+        beliefs = plain.average.classify(inputs[:u]) if config.teacher else None
+        two = update(plain, batch_terms(plain.model, inputs, labels, u, weights, config, beliefs=beliefs), config)
         yield one, two, quick, plain
 
 
@@ -137,7 +147,12 @@ def test_on_a_gpu_the_losses_are_those_of_the_plain_step(monkeypatch, name, step
     found = losses()
 
     def plain(state, batch, u, weights, config, *_):
-        return lambda: update(state, batch_terms(state.model, *batch(), u, weights, config), config)
+        def step():
+            inputs, labels = batch()
+            beliefs = beliefs_of(state, inputs, u, config)
+            return update(state, batch_terms(state.model, inputs, labels, u, weights, config, beliefs=beliefs), config)
+
+        return step
 
     monkeypatch.setattr(fast, "capture", plain)
     torch.testing.assert_close(found, losses(), rtol=2e-2, atol=1e-3)

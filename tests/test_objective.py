@@ -58,7 +58,7 @@ def test_consistency_teaches_only_where_the_model_is_sure(target):
     assert target.posterior(unsure[None].double()).max() < 0.95 < target.posterior(sure[None].double()).max()
     z = torch.stack([sure, unsure]).double().requires_grad_()
     strong = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
-    value = consistency(z, strong, target, 0.95)
+    value = consistency(target.posterior(z), strong, target, 0.95)
     expected = -target.posterior(strong)[0, 1].log() / 2  # two rows, one of them counts
     assert value.item() == pytest.approx(expected.item())
     value.backward()

@@ -61,6 +61,7 @@ class Config:
     clip_norm: float = 0.0  # global gradient norm; 0 is off
     clip_value: float = 0.0  # then each gradient's size; 0 is off
     average: float = 0.0  # decay of the averaged weights that are used after training; 0 is off
+    teacher: bool = False  # the averaged weights give consistency its labels, not those that train
     precision: str = "tf32"  # of the networks: float32, tf32 (a GPU's) or bfloat16; the distance is in float64
     # the run
     seed: int = 0  # initial weights, batch order, views
@@ -79,6 +80,8 @@ class Config:
         for name in ("hidden", "filters", "inner_hidden"):
             if any(width < 1 for width in getattr(self, name)):
                 raise InputError(f"{name} = {getattr(self, name)}: every width must be at least 1")
+        if self.teacher and not self.average:
+            raise InputError("teacher = True needs averaged weights, for instance average=0.999")
         if self.network != "mlp" and not self.filters:
             raise InputError(f"network = {self.network!r} needs filters, for instance filters=32,64,64")
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from segma.config import Config
 from segma.model import Model
 from segma.state import State
-from segma.step import Parts, Scales, batch_terms, blend, distance_term, label_terms, picture_term
+from segma.step import Parts, Scales, batch_terms, beliefs_of, blend, distance_term, label_terms, picture_term
 from segma.vectors import Vectors, adam, lay_out, views
 
 LONG = 20_000  # steps of a run that repay compiling, which takes some ten seconds the first time on a machine
@@ -62,7 +62,7 @@ def fast_step(
     def step() -> Float[Tensor, " names"]:
         inputs, y = batch()
         with dense_layers_aside(state.model, low, places, beside, compiled):
-            terms = batch_terms(state.model, inputs, y, u, scales, config, parts)
+            terms = batch_terms(state.model, inputs, y, u, scales, config, parts, beliefs_of(state, inputs, u, config))
         felt = [(term, weight) for term, weight in zip(terms, weights, strict=True) if term.requires_grad]
         # One call for all terms: nothing has to wait for their sum.
         found = torch.autograd.grad(

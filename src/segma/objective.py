@@ -43,13 +43,12 @@ def cross_entropy(z: Float[Tensor, "n d"], y: Int[Tensor, " n"], target: Mixture
 
 
 def consistency(
-    z: Float[Tensor, "n d"], z_strong: Float[Tensor, "n d"], target: Mixture, confidence: Number
+    beliefs: Float[Tensor, "n k"], z_strong: Float[Tensor, "n d"], target: Mixture, confidence: Number
 ) -> Float[Tensor, ""]:
-    """Where the posterior of z exceeds `confidence`, its class is the label of the strong view of the same sample.
+    """Where the posterior of a sample exceeds `confidence`, its class is the label of the sample's strong view.
 
-    Averaged over all n, so that the term grows as the model becomes sure. z only teaches: no gradient flows to it.
+    Averaged over all n, so that the term grows as the model becomes sure. `beliefs` only teach: no gradient goes there.
     """
-    with torch.no_grad():
-        p, y = target.posterior(z).max(dim=1)
-        y = torch.where(p > confidence, y, -1)
-    return F.cross_entropy(target.log_joint(z_strong), y, ignore_index=-1, reduction="sum") / len(z)
+    p, y = beliefs.detach().max(dim=1)
+    y = torch.where(p > confidence, y, -1)
+    return F.cross_entropy(target.log_joint(z_strong), y, ignore_index=-1, reduction="sum") / len(y)

@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call
 
 from segma import fast
 from segma.config import Config
 from segma.data.arrays import Data
 from segma.errors import RunFailed
+from segma.model import Model
 from segma.objective import Terms
 from segma.record import Job
 from segma.state import State
 from segma.step import Parts, Scales, blend, encoder_inputs, rate, rows_per_step, scales, steps_in_all
 from segma.train import CHECK_EVERY, BatchTerms, Step, one_by_one, row_numbers
-from segma.vectors import adam, lay_out, stacked
+from segma.vectors import Vectors, adam, lay_out, stacked
 
 
 def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[Step | None]]]]:
@@ -132,17 +133,20 @@ def _together(
         for name, p in model.named_parameters()
         if not p.requires_grad
     }
-    buffers = {f"model.{name}": value for name, value in _stack_buffers(states).items()}
+    buffers = {f"model.{name}": value for name, value in _stack_buffers([state.model for state in states]).items()}
+    beliefs_of = _teachers(states, vectors, fixed, names) if config.teacher else None
     seeds = [torch.as_tensor(scale).to(speeds).expand(len(states)) for scale in weights.weights]
 
-    def one(own: list[Tensor], shared: dict[str, Tensor], inputs: Tensor, y: Tensor, scale: Scales) -> tuple:
+    def one(own: list[Tensor], shared: dict, inputs: Tensor, y: Tensor, scale: Scales, beliefs: Tensor | None) -> tuple:
         tensors = {names[p]: value for p, value in zip(others, own, strict=True)} | shared
-        return tuple(functional_call(terms_of, tensors, (inputs, y, u, scale, config, parts)))
+        return tuple(functional_call(terms_of, tensors, (inputs, y, u, scale, config, parts, beliefs)))
 
     def step() -> Tensor:
         inputs, y = batch()
         with fast.dense_layers_aside(model, low, place, beside, compiled):
-            terms = Terms(*torch.vmap(one)(leaves, fixed | buffers, inputs, y, weights))
+            beliefs = beliefs_of(inputs[:, :u]) if beliefs_of else None
+            ways = (0, 0, 0, 0, 0, None if beliefs is None else 0)
+            terms = Terms(*torch.vmap(one, ways)(leaves, fixed | buffers, inputs, y, weights, beliefs))
         felt = [(term, seed) for term, seed in zip(terms, seeds, strict=True) if term.requires_grad]
         found = torch.autograd.grad(
             [term for term, _ in felt], [beside.anchor, *leaves], [seed for _, seed in felt], allow_unused=True
@@ -182,14 +186,41 @@ def _of_all(part: Callable, compiled: Callable) -> Callable:
     return Together.apply
 
 
-def _stack_buffers(states: Sequence[State]) -> dict[str, Tensor]:
+def _teachers(
+    states: Sequence[State], vectors: Vectors, fixed: dict[str, Tensor], names: dict[Tensor, str]
+) -> Callable[[Tensor], Tensor]:
+    """step.beliefs_of for all models at once: what the averaged weights think of the rows of each."""
+    trained = states[0].optimizer.param_groups[0]["params"]
+    assert vectors.average is not None
+    weights = {names[p]: value for p, value in zip(trained, stacked(vectors.average, trained), strict=True)}
+    buffers = {f"model.{name}": value for name, value in _stack_buffers([state.average for state in states]).items()}
+    posterior = Posterior(states[0].average)
+
+    def one(tensors: dict[str, Tensor], x: Tensor) -> Tensor:
+        return functional_call(posterior, tensors, (x,))
+
+    return torch.no_grad()(lambda x: torch.vmap(one)(weights | fixed | buffers, x))
+
+
+class Posterior(nn.Module):
+    """Model.classify as a module: what functional_call can take."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.model.classify(x)
+
+
+def _stack_buffers(models: Sequence[Model]) -> dict[str, Tensor]:
     """The buffers of all models, stacked; each model keeps its row as its own, so that running statistics reach it."""
     out = {
-        name: torch.stack([dict(s.model.named_buffers())[name] for s in states])
-        for name, _ in states[0].model.named_buffers()
+        name: torch.stack([dict(model.named_buffers())[name] for model in models])
+        for name, _ in models[0].named_buffers()
     }
-    for row, state in enumerate(states):
+    for row, model in enumerate(models):
         for name, value in out.items():
             module, _, key = name.rpartition(".")
-            state.model.get_submodule(module)._buffers[key] = value[row]
+            model.get_submodule(module)._buffers[key] = value[row]
     return out

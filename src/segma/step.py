@@ -90,8 +90,9 @@ def batch_terms(
     scales: Scales,
     config: Config,
     parts: "Parts | None" = None,
+    beliefs: Float[Tensor, "u k"] | None = None,
 ) -> Terms:
-    """The terms of one batch of `encoder_inputs`, whose labelled rows y labels."""
+    """The terms of one batch of `encoder_inputs`, whose labelled rows y labels; `beliefs` are a teacher's, if any."""
     distance, labels, picture, aside = parts or Parts()
     z = model.encode(inputs)
     n = u + len(y) if config.all_rows else u
@@ -99,8 +100,14 @@ def batch_terms(
     with aside(plain):
         away = distance(plain, model.mixture_parts, scales, config)
     with aside(z, y):
-        wrong, apart = labels(z, y, u, model.mixture_parts, scales, config)
+        wrong, apart = labels(z, y, u, model.mixture_parts, scales, config, beliefs)
     return Terms(picture(x, model.decode_raw(plain), model.is_image), away, wrong, apart)
+
+
+@torch.no_grad()
+def beliefs_of(state: State, inputs: Float[Tensor, " inputs *shape"], u: int, config: Config) -> Tensor | None:
+    """What the averaged weights think of the plain unlabelled rows, where they are to teach."""
+    return state.average.classify(inputs[:u]) if config.teacher else None
 
 
 def distance_term(
@@ -116,17 +123,19 @@ def label_terms(
     mixture: tuple[Tensor, ...],
     scales: Scales,
     config: Config,
+    beliefs: Float[Tensor, "u k"] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Cross-entropy and consistency.
 
     With views, the labelled rows are learned from both of theirs, and the unlabelled's strong ones from what the model
-    thinks of the plain ones.
+    thinks of the plain ones, or what a teacher thinks of them.
     """
     target = as_mixture(*mixture)
     if config.views == "none":
         return cross_entropy(z[u:], y, target), z.new_zeros(())
     n = u + len(y) if config.all_rows else u
-    agreement = consistency(z[:u], z[-u:], target, scales.confidence)
+    beliefs = target.posterior(z[:u].detach()) if beliefs is None else beliefs
+    agreement = consistency(beliefs, z[-u:], target, scales.confidence)
     return cross_entropy(z[n:-u], torch.cat([y, y]), target), agreement
 
 

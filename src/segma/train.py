@@ -19,7 +19,18 @@ from segma.errors import InputError, RunFailed
 from segma.model import Model
 from segma.objective import Terms
 from segma.state import State
-from segma.step import NAMES, Scales, batch_terms, encoder_inputs, rate, rows_per_step, scales, steps_in_all, update
+from segma.step import (
+    NAMES,
+    Scales,
+    batch_terms,
+    beliefs_of,
+    encoder_inputs,
+    rate,
+    rows_per_step,
+    scales,
+    steps_in_all,
+    update,
+)
 
 T = TypeVar("T")
 CHECK_EVERY = 100  # steps on a GPU between two looks for NaN: each look waits for the GPU
@@ -154,7 +165,13 @@ def _plain_step(
 ) -> Callable[[], Float[Tensor, " names"]]:
     """The step of one process of several: DistributedDataParallel averages the gradients."""
     terms_of = DistributedDataParallel(BatchTerms(state.model))
-    return lambda: update(state, Terms(*terms_of(*batch(), u, weights, config)), config)
+
+    def step() -> Float[Tensor, " names"]:
+        inputs, y = batch()
+        beliefs = beliefs_of(state, inputs, u, config)
+        return update(state, Terms(*terms_of(inputs, y, u, weights, config, None, beliefs)), config)
+
+    return step
 
 
 class BatchTerms(nn.Module):
