@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from segma import SeGMA, data, runs
 from segma.errors import InputError
@@ -53,3 +54,15 @@ def test_a_folder_of_that_name_comes_first(tmp_path, monkeypatch):
         runs.read(Path("digits"))
     with pytest.raises(InputError, match="nothing: no such run; with segma come digits"):
         runs.read(Path("nothing"))
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_negative_is_noticed_and_what_is_right_is_not(call, tmp_path):  # noqa: F811
+    digits = data.load("digits")
+    for i, picture in enumerate(digits.x_test[:10]):
+        for name, x in (("right", picture), ("negative", 255 - picture)):
+            Image.fromarray(x[..., 0]).save(tmp_path / f"{name}-{i}.png")
+    status, _, notes = call("classify", "digits", *sorted(tmp_path.glob("*.png")))
+    assert status == 0
+    assert sum("negative of what this model knows" in line for line in notes.splitlines()) == 10
+    assert "right-" not in notes

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import json
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -12,11 +13,13 @@ import torch
 from PIL import Image, ImageOps
 
 from segma import attributes, draw, runs
-from segma.baselines import AnyModel, classifies
+from segma.baselines import AnyModel, classifies, encodes
 from segma.data.pictures import GREY, picture
 from segma.data.values import images_or_table
 from segma.errors import InputError
-from segma.model import Model, classify_rows
+from segma.model import Model, classify_rows, decode_rows, encode_rows
+
+NEGATIVE = "a negative of what this model knows, it seems; invert the picture for a better answer"
 
 
 def classify(run: runs.Run, files: list[Path]) -> list[dict]:
@@ -30,9 +33,11 @@ def classify(run: runs.Run, files: list[Path]) -> list[dict]:
         names, x = table_rows(files, run.shape[0])
     with torch.no_grad():
         posterior = classify_rows(model, x).cpu().numpy()
-    for name, p in zip(names, posterior, strict=True):
+    for name, p, row in zip(names, posterior, x, strict=True):
         if not np.isfinite(p).all():
             raise InputError(f"{name}: its values are too far from the training data to be classified")
+        if model.is_image and is_negative(model, row):
+            warnings.warn(f"{name}: {NEGATIVE}", stacklevel=2)
     return [
         {"file": name, "class": run.classes[p.argmax()], "posterior": dict(zip(run.classes, p.tolist(), strict=True))}
         for name, p in zip(names, posterior, strict=True)
@@ -44,6 +49,16 @@ def picture_as(file: Path, shape: tuple[int, ...]) -> np.ndarray:
     h, w, c = shape
     image = Image.fromarray(picture(file)).convert("L" if c == 1 else "RGB")
     return np.asarray(ImageOps.fit(image, (w, h), Image.Resampling.BILINEAR)).reshape(shape)
+
+
+def is_negative(model: AnyModel, x: np.ndarray) -> bool:
+    """Whether a model of grey pictures gives the negative of x (h, w, 1), uint8, back much better than x: handwriting
+    on white paper, say, for one that knows white strokes on black."""
+    if not encodes(model) or x.shape[2] != 1:
+        return False
+    both = np.stack([x, 255 - x])
+    as_it_is, inverted = ((decode_rows(model, encode_rows(model, both)) - both / 255) ** 2).mean(axis=(1, 2, 3))
+    return bool(inverted < as_it_is / 3)
 
 
 def changes(file: Path, shape: tuple[int, ...]) -> str:

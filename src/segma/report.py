@@ -78,7 +78,11 @@ def as_text(results: dict) -> str:
 def _error(results: dict) -> str:
     split = "test" if "test_error" in results else "validation"
     wrong, protocol = results[f"{split}_error"], results["protocol"]
-    why = "no classes: trained without labels" if results["confusion"] is None else "no labelled rows to measure on"
+    why = (
+        "no classes: trained without labels"
+        if results["confusion"] is None
+        else "no labelled rows to measure on; --set holdout=0.2 would keep some"
+    )
     if results["confusion"] is None:
         return f"{split} error: {why}"
     shown = why if wrong is None else f"{wrong:.2%}"

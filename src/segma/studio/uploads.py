@@ -21,6 +21,7 @@ def read(opened: Opened, file: Path, name: str | None = None) -> Given:
     try:
         check(file)
         x, note = apply.picture_as(file, opened.run.shape), apply.changes(file, opened.run.shape)
+        note += f"; {apply.NEGATIVE}" if apply.is_negative(opened.model, x) else ""
     except InputError as problem:
         raise InputError(str(problem).replace(str(file), name)) from problem
     return begin(opened, x, name, f"{name}: {note}")
