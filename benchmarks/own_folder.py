@@ -1,12 +1,13 @@
 """A user's case: a folder of pictures in five classes, ten labels each, 400 unlabelled; `segma train FOLDER` alone.
 
-python benchmarks/own_folder.py [mnist] [svhn] [shapes]     three seeds each on two CPU cores; a minute or some per run
+    python benchmarks/own_folder.py [mnist] [svhn] [shapes] [--seeds 3]     some minutes per run on two CPU cores
 
 The pictures are files: digits 0 to 4 of MNIST (grey, 28x28) and SVHN (colour, 32x32), of which the data directory must
 have the files, and drawn shapes (colour, 64x64). Beside it, scikit-learn's LabelSpreading and logistic regression on
 the same pixels and labels; 100 test pictures per class are in the folder's test/, and no one trains on them.
 """
 
+import argparse
 import json
 import subprocess
 import sys
@@ -98,16 +99,20 @@ def line(name: str, what: str, values: list[float]) -> str:
     return f"{name:8} {what:>4} {own:7.1%} {spreading:15.1%} {logistic:20.1%} {seconds:9.0f}"
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=["mnist", "svhn", "shapes"])
+    parser.add_argument("--seeds", type=int, default=3)
+    args = parser.parse_args()
     print(f"{'':8} seed   segma  LabelSpreading  logistic regression  seconds of segma train")
-    for name in sys.argv[1:] or ("mnist", "svhn", "shapes"):
+    for name in args.names:
         rows = []
-        for seed in range(3):
+        for seed in range(args.seeds):
             with tempfile.TemporaryDirectory() as folder:
                 rows.append(measure(name, seed, Path(folder)))
-            print(
-                f"{name:8} {seed:4} {rows[-1][0]:7.1%} {rows[-1][1]:15.1%} {rows[-1][2]:20.1%} {rows[-1][3]:9.0f}",
-                flush=True,
-            )
-        means = np.mean(rows, axis=0)
-        print(f"{name:8} mean {means[0]:7.1%} {means[1]:15.1%} {means[2]:20.1%} {means[3]:9.0f}", flush=True)
+            print(line(name, str(seed), rows[-1]), flush=True)
+        print(line(name, "mean", np.mean(rows, axis=0).tolist()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

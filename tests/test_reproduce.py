@@ -3,8 +3,10 @@
 import dataclasses
 import json
 import re
+import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -48,6 +50,14 @@ def test_every_item_is_made_and_on_the_page(work):
     assert [line[0] for line in errors.table[1:]] == [ROWS[name].title for name in rows(TABLES["table2"].numbers, "x")]
     assert all(re.fullmatch(r"[\d.]+% ± [\d.]+%", line[2]) for line in errors.table[1:])
     assert any("not there" in note for note in sections[0].notes)  # no FID without its network
+
+
+def test_test_images_stay_out_of_the_pictures_where_they_may_not_be_shown(work):
+    def widths(work) -> np.ndarray:
+        files = [work.out / file for _, file in reproduce.figures.interpolations(work).pictures]
+        return np.array([struct.unpack(">I", file.read_bytes()[16:20])[0] for file in files])  # PNG's header
+
+    assert (widths(dataclasses.replace(work, given=False)) < 0.9 * widths(work)).all()
 
 
 def test_what_is_finished_is_not_run_again(work, monkeypatch):

@@ -171,6 +171,7 @@ def reproduce(
     only: Annotated[
         str, typer.Option(metavar="ROWS", help="Train these rows only: segma,cwae,...; of others, show what is there.")
     ] = "",
+    shown: Shown = True,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="A folder; one that exists is gone on with.")] = None,
     device: Device = "auto",
     data_dir: DataDir = None,
@@ -201,6 +202,7 @@ def reproduce(
             interrupted.is_set,
             _bar,
             named,
+            shown,
         )
         sections = again.reproduce(wanted, work)
         if interrupted.is_set():

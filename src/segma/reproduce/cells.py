@@ -45,6 +45,7 @@ class Work:
     stop: Callable[[], bool] = lambda: False
     progress: Callable | None = None
     only: tuple[str, ...] = ()
+    given: bool = True  # whether pictures show test images, too
     failed: dict[str, str] = field(default_factory=dict)  # by the names of cells, why
 
     @property

@@ -99,9 +99,13 @@ def _strips(
             codes = path(model, encode_rows(model, x))
         made = draw.to_uint8(decode_rows(model, codes.flatten(0, 1)))
         made = made.reshape(SHOWN, STEPS, *made.shape[1:])
-        given = [x[:SHOWN], x[SHOWN:]] if n > SHOWN else [x]
+        given = ([x[:SHOWN], x[SHOWN:]] if n > SHOWN else [x]) if work.given else []
         given = [part if part.dtype == np.uint8 else draw.to_uint8(part) for part in given]
-        heads = ["given", *(f"{t:.3g}" for t in np.linspace(0, 1, STEPS)), *["given"] * (len(given) - 1)]
+        heads = [
+            *["given"][: len(given)],
+            *(f"{t:.3g}" for t in np.linspace(0, 1, STEPS)),
+            *["given"] * (len(given) - 1),
+        ]
         pictures.append((ROWS[row].title, _keep(work, f"{name}-{row}", draw.sheet(given, made, heads))))
     return Section(title, [], pictures, [])
 
