@@ -124,8 +124,9 @@ def results(row: str, work: Work, seeds: int, fid: bool) -> list[dict]:
 
 def finished(row: str, work: Work) -> list[Path]:
     """The folders of a row's cells that were measured, by seed."""
-    paths = sorted((work.out / "runs").glob(name(row, work, 0)[:-1] + "[0-9]*"))
-    return [path for path in paths if (path / "results.json").exists()]
+    start = name(row, work, 0).removesuffix("0")
+    found = {path.parent.name.removeprefix(start): path.parent for path in (work.out / "runs").glob("*/results.json")}
+    return [found[seed] for seed in sorted(filter(str.isdecimal, found), key=int)]
 
 
 def _tried(work: Work, names: Sequence[str], do: Callable[[], T]) -> T | None:
