@@ -111,8 +111,7 @@ def results(row: str, work: Work, seeds: int, fid: bool) -> list[dict]:
     jobs = [_tried(work, [name(row, work, seed)], lambda s=seed: opened(row, work, s)) for seed in range(seeds)]
     jobs = [job for job in jobs if job is not None]
     waiting = [job for job in jobs if job.state.step < job.last]
-    alone = ROWS[row].settings.get("model") in RIVALS
-    for stack in [[job] for job in waiting] if alone else sweep.stacks(waiting):
+    for stack in together(waiting):
         _tried(work, [job.run.path.name for job in stack], lambda some=stack: train(some, work))
         if work.stop():
             return []
@@ -120,6 +119,14 @@ def results(row: str, work: Work, seeds: int, fid: bool) -> list[dict]:
     waiting = [job for job in jobs if job.run.path.name not in work.failed]
     found = [_tried(work, [job.run.path.name], lambda j=job: measured(work, j, samples)) for job in waiting]
     return [result for result in found if result is not None]
+
+
+def together(jobs: Sequence[Job]) -> list[list[Job]]:
+    """Stacks of dense nets, whose products batch well; the others one by one."""
+    dense, others = [], []
+    for job in jobs:
+        (dense if job.run.config.network == "mlp" and job.run.config.model not in RIVALS else others).append(job)
+    return sweep.stacks(dense) + [[job] for job in others]
 
 
 def finished(row: str, work: Work) -> list[Path]:
