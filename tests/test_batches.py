@@ -17,7 +17,7 @@ def test_every_pass_shows_every_row_once_and_any_step_can_be_entered(n, size, st
     flat = np.concatenate(batches)
     for i in range(len(flat) // n):
         assert sorted(flat[i * n : (i + 1) * n]) == list(range(n))
-    entered = list(islice(stream(shuffled(n), size, (7, 1), start=start), 12))
+    entered = list(islice(stream(shuffled(n), size, (7, 1), start=start * size), 12))
     np.testing.assert_array_equal(entered, batches[start:])
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import count, islice
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -82,10 +82,14 @@ def _schedule(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Row numbers and rates of each step and model, on the device; those of many steps go there at once."""
 
+    kinds = {(c.learning_rate, c.schedule, c.warmup): c for c in configs}
+    which = [list(kinds).index((c.learning_rate, c.schedule, c.warmup)) for c in configs]
+
     def block(start: int) -> Iterable[tuple[Tensor, Tensor]]:
-        rows = np.stack([np.stack(list(islice(each, CHECK_EVERY))) for each in numbers], axis=1)
-        rates = [[[rate(step, last, config)] for config in configs] for step in range(start, start + CHECK_EVERY)]
-        speeds = torch.tensor(rates, dtype=torch.float64).to(like)
+        rows = np.stack([next(each) for each in numbers], axis=1)
+        steps = range(start, start + CHECK_EVERY)
+        rates = np.array([[rate(step, last, config) for config in kinds.values()] for step in steps])
+        speeds = torch.from_numpy(rates)[:, which, None].to(like)
         return zip(torch.from_numpy(rows).to(like.device), speeds, strict=True)
 
     return one_by_one(map(block, count(start, CHECK_EVERY)))

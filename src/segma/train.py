@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count, islice
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -116,14 +116,15 @@ def _prepared(model: AnyModel, raw: Tensor, rows: Tensor | None) -> Tensor:
 
 
 def row_numbers(y: np.ndarray, config: Config, start: int = 0) -> Iterator[np.ndarray]:
-    """The rows of each step from number `start` on, those that count as unlabelled first; this process's part."""
+    """The rows of each step from number `start` on, those that count as unlabelled first; this process's part.
+
+    Those of CHECK_EVERY steps at a time: one by one they would take longer than a fast step.
+    """
     u, m = rows_per_step(config, len(y))
-    mine = my_rows(u, m)
-    unlabelled = stream(shuffled(len(y)), u, (config.seed, 1), start)
-    labelled = stream(interleaved(y), m, (config.seed, 2), start)
-    if distributed.size() == 1:
-        return map(np.concatenate, zip(unlabelled, labelled, strict=True))
-    return (np.concatenate(pair)[mine] for pair in zip(unlabelled, labelled, strict=True))
+    unlabelled = stream(shuffled(len(y)), CHECK_EVERY * u, (config.seed, 1), start * u)
+    labelled = stream(interleaved(y), CHECK_EVERY * m, (config.seed, 2), start * m)
+    for a, b in zip(unlabelled, labelled, strict=True):
+        yield np.concatenate([a.reshape(-1, u), b.reshape(-1, m)], axis=1)[:, my_rows(u, m)]
 
 
 def my_rows(u: int, m: int) -> np.ndarray:
@@ -139,10 +140,10 @@ def _feed(
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Row numbers on the device, many steps' at a time; with the rows themselves where x is not there."""
     if isinstance(x, Tensor):
-        many = (torch.from_numpy(np.stack(list(islice(numbers, CHECK_EVERY)))).to(device) for _ in count())
+        many = (torch.from_numpy(block).to(device) for block in numbers)
         yield from ((some, None) for some in one_by_one(many))
         return
-    for some, rows in read_ahead(x, numbers):
+    for some, rows in read_ahead(x, chain.from_iterable(numbers)):
         yield (
             torch.from_numpy(some),
             torch.from_numpy(rows).pin_memory() if device.type == "cuda" else torch.from_numpy(rows),

@@ -35,20 +35,21 @@ def interleaved(y: np.ndarray) -> Order:
 
 
 def stream(order: Order, size: int, seed: tuple[int, ...], start: int = 0) -> Iterator[np.ndarray]:
-    """Batches of `size` rows, one pass in `order` after another, from batch number `start` on.
+    """`size` rows at a time, one pass in `order` after another, from row number `start` on.
 
-    Batches cross the border between passes, so all have the same size and each pass shows each row once. Pass i depends
+    They cross the border between passes, so all have the same size and each pass shows each row once. Pass i depends
     on (seed, i) alone: a resumed run needs no more than the number of its step.
     """
     n = len(order(np.random.default_rng((*seed, 0))))
-    i, skip = divmod(start * size, n)
-    rows = order(np.random.default_rng((*seed, i)))[skip:]
+    i, skip = divmod(start, n)
+    parts = [order(np.random.default_rng((*seed, i)))[skip:]]
     while True:
-        while len(rows) < size:
+        while sum(map(len, parts)) < size:
             i += 1
-            rows = np.concatenate([rows, order(np.random.default_rng((*seed, i)))])
+            parts.append(order(np.random.default_rng((*seed, i))))
+        rows = np.concatenate(parts)
         yield rows[:size]
-        rows = rows[size:]
+        parts = [rows[size:]]
 
 
 def read_ahead(
