@@ -27,7 +27,7 @@ def page(found: Mapping[str, Path]) -> gr.Blocks:
             p.run = gr.Dropdown(
                 list(found),
                 value=next(iter(found)),
-                label="Run: those in the same folder",
+                label="Run: yours, and those that come along",
                 elem_id="run",
                 min_width=220,
             )
