@@ -109,6 +109,8 @@ def test_a_curve_that_ends_level_is_flat():
     assert reproduce.figures._late(log, "loss") == pytest.approx((0.1, 0.1))
     falling = [{"step": step, "loss": 100.0 - step} for step in range(1, 101)]
     assert reproduce.figures._late(falling, "loss") == pytest.approx((29.5, 9.5))
+    once = [*falling[:-1], {"step": 100, "loss": 0.0, "error": 0.25}]  # looked at in the end alone
+    assert reproduce.figures._late(once, "error") == pytest.approx((np.nan, 0.25), nan_ok=True)
 
 
 def test_a_cell_that_was_stopped_goes_on(work):

@@ -134,7 +134,7 @@ def report(out: Path, cells: Sequence[dict[str, str]], jobs: Sequence[Job]) -> l
     rows = [row for row in _rows(out) if row["run"] not in now]
     for cell, job in zip(cells, jobs, strict=True):
         row: dict = {**cell, "run": str(job.run.path)}
-        if (job.run.path / "model.safetensors").exists():
+        if runs.has_model(job.run):
             found = tell.basic(job.run, job.data, runs.load_model(job.run, job.device))
             runs.write_json(job.run.path / "results.json", found)
             wrong = found.get("test_error", found.get("validation_error"))

@@ -50,8 +50,8 @@ def features(
 def pooled(net: nn.Module, images: np.ndarray) -> Tensor:
     """What the FID's graph does: resize, (x - 128) / 128, the network, the mean over its last 8x8 places.
 
-    On a GPU convolutions round to tf32's 10 bits, as PyTorch's do unless told otherwise: that takes a third of the time
-    and moves an FID by a thousandth of itself (docs/results.md).
+    On a GPU convolutions round to tf32's 10 bits, as PyTorch's do unless told otherwise: that is faster, and moves an
+    FID by a thousandth of itself (docs/results.md).
     """
     x = torch.tensor(images, device=next(net.parameters()).device).permute(0, 3, 1, 2).float()
     x = ((resized(x) - 128) / 128).expand(-1, 3, -1, -1).contiguous(memory_format=torch.channels_last)

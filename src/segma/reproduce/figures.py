@@ -101,11 +101,8 @@ def _strips(
         made = made.reshape(SHOWN, STEPS, *made.shape[1:])
         given = ([x[:SHOWN], x[SHOWN:]] if n > SHOWN else [x]) if work.given else []
         given = [part if part.dtype == np.uint8 else draw.to_uint8(part) for part in given]
-        heads = [
-            *["given"][: len(given)],
-            *(f"{t:.3g}" for t in np.linspace(0, 1, STEPS)),
-            *["given"] * (len(given) - 1),
-        ]
+        heads = [f"{t:.3g}" for t in np.linspace(0, 1, STEPS)]
+        heads = ["given"] * len(given[:1]) + heads + ["given"] * len(given[1:])
         pictures.append((ROWS[row].title, _keep(work, f"{name}-{row}", draw.sheet(given, made, heads))))
     return Section(title, [], pictures, [])
 
@@ -131,7 +128,8 @@ def _late(log: Sequence[dict], name: str) -> tuple[float, ...]:
     if not len(seen):
         return np.nan, np.nan
     part = seen[:, 0] / log[-1]["step"]
-    return tuple(float(seen[(part > low) & (part <= low + 0.2), 1].mean()) for low in (0.6, 0.8))
+    late = [seen[(part > low) & (part <= low + 0.2), 1] for low in (0.6, 0.8)]
+    return tuple(float(values.mean()) if len(values) else np.nan for values in late)
 
 
 def sensitivity(work: Work) -> Section:
@@ -180,7 +178,7 @@ def _swept(work: Work, name: str, grid: list[str]) -> list[dict]:
             cells.train(stack, work)
     found = []
     for cell, job in zip(settings, jobs, strict=True):
-        if work.stop() or not (job.run.path / "model.safetensors").exists():
+        if work.stop() or not runs.has_model(job.run):
             continue
         result = cells.measured(work, job, work.grid_samples, alone=True)
         found.append({**cell, "error": result.get("test_error"), "fid": result.get("fid", {}).get("test")})
