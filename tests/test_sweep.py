@@ -229,7 +229,7 @@ def test_data_without_a_test_split_cannot_be_compared_on(pictures, tmp_path):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("case", CASES)
 def test_on_a_gpu_each_is_as_if_alone(pictures, tmp_path, case):
-    settings = CASES[case] | {"precision": "float32"}
+    settings = CASES[case] | {"precision": "float32", "epochs": 1}  # later a pseudo-label on the edge may differ
     cells = sweep.grid(["alpha=0.5,5", "learning_rate=0.001,0.003"], 2)
     jobs = sweep.open_jobs(str(pictures), cells, "paper", settings, tmp_path / "s", device="cuda")
     losses = {}

@@ -1,4 +1,4 @@
-"""Settings of the best recipe compared without test labels: python tools/compare.py DATA "key=value ..." "..."
+"""Settings of a recipe compared without test labels: python tools/compare.py DATA "key=value ..." "..."
 
     python tools/compare.py digits --seeds 4 "" "network=mixed filters=16x32 hidden=256x256 average=0.995 teacher=true"
 
@@ -45,14 +45,14 @@ def trained(whole: Data, config: Config, folder: Path, device: str) -> tuple[Job
     return job, last.values(), time.monotonic() - began
 
 
-def config_of(whole: Data, name: str, settings: dict, seed: int, steps: int | None) -> Config:
+def config_of(whole: Data, name: str, settings: dict, seed: int, args: argparse.Namespace) -> Config:
     """The recipe with these settings, as many rows held out as there are labels, and so many steps."""
-    config = launch.config_for(name, whole, "best", settings)
+    config = launch.config_for(name, whole, args.recipe, settings)
     n, labels = len(whole.x_train), config.labels or int((whole.y_train >= 0).sum())
     more = {"holdout": settings.get("holdout", labels / n), "seed": seed, "samples_every": 10**6}
-    if steps:
-        more["epochs"] = max(1, round(config.epochs * steps / steps_in_all(config, n)))
-    return launch.config_for(name, whole, "best", settings | more)
+    if args.steps:
+        more["epochs"] = max(1, round(config.epochs * args.steps / steps_in_all(config, n)))
+    return launch.config_for(name, whole, args.recipe, settings | more)
 
 
 class Fid:
@@ -75,7 +75,7 @@ def line(name: str, whole: Data, settings: dict, args: argparse.Namespace, judge
     wrong, opinions, seconds, terms, model = [], [], 0.0, {}, None
     for seed in range(args.seeds):
         with tempfile.TemporaryDirectory() as folder:
-            config = config_of(whole, name, settings, seed, args.steps)
+            config = config_of(whole, name, settings, seed, args)
             job, terms, took = trained(whole, config, Path(folder) / "run", args.device)
         model, seconds = job.state.result.eval(), seconds + took
         wrong.append(np.mean(classify_rows(model, job.data.x_test).argmax(dim=1).cpu().numpy() != job.data.y_test))
@@ -92,6 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data")
     parser.add_argument("settings", nargs="+")
+    parser.add_argument("--recipe", choices=("best", "paper"), default="best")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--steps", type=int, help="of each model; else the recipe's")
     parser.add_argument("--fid", type=int, metavar="N", help="images to generate for it")

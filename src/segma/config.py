@@ -62,7 +62,7 @@ class Config:
     clip_value: float = 0.0  # then each gradient's size; 0 is off
     average: float = 0.0  # decay of the averaged weights that are used after training; 0 is off
     teacher: bool = False  # the averaged weights give consistency its labels, not those that train
-    precision: str = "tf32"  # of the networks: float32, tf32 (a GPU's) or bfloat16; the distance is in float64
+    precision: str = "tf32"  # of the networks: float32; tf32 or bfloat16 where the device has them
     # the run
     seed: int = 0  # initial weights, batch order, views
     log_every: int = 100  # steps

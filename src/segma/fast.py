@@ -215,7 +215,11 @@ class _Dense(torch.autograd.Function):
 def compiler(steps: int) -> Callable:
     """What compiles a function, for a run of that many steps; short runs and bare machines leave it as it is."""
     able = bool(shutil.which("gcc") or shutil.which("clang")) and importlib.util.find_spec("triton") is not None
-    return partial(torch.compile, dynamic=False) if steps >= LONG and able else lambda function: function
+    if steps < LONG or not able:
+        return lambda function: function
+    # shapes of one function: every layer and model has its own
+    torch._dynamo.config.recompile_limit = 1024  # ty: ignore[invalid-assignment]
+    return partial(torch.compile, dynamic=False)
 
 
 @contextmanager

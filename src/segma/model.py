@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ class Model(Form):
 
     def __init__(self, config: Config, shape: tuple[int, ...], k: int) -> None:
         super().__init__(shape)
-        self.precision = torch.bfloat16 if config.precision == "bfloat16" else torch.float32
+        self.lower = config.precision == "bfloat16"
         self.encoder, self.decoder = networks.build(config, self.inner)
         self.means = nn.Parameter(initial_means(k, config.latent_dim, config.mean_distance, config.seed))
         self.log_weights = nn.Parameter(torch.full((k,), -math.log(k)), requires_grad=config.train_weights)
@@ -70,9 +71,22 @@ class Model(Form):
         with self._networks(z.device):
             return self.decoder(z)
 
+    @property
+    def precision(self) -> torch.dtype:
+        """Of the networks' products: float32 also where bfloat16 is wanted of a device that could only imitate it."""
+        return torch.bfloat16 if self.lower and has_bfloat16(self.device.type) else torch.float32
+
     def _networks(self, device: torch.device) -> torch.autocast:
-        lower = self.precision is not torch.float32
-        return torch.autocast(device.type, self.precision if lower else torch.bfloat16, lower, cache_enabled=False)
+        lower = self.precision is torch.bfloat16
+        return torch.autocast(device.type, torch.bfloat16, lower, cache_enabled=False)
+
+
+@cache
+def has_bfloat16(device: str) -> bool:
+    """Whether there are instructions for it."""
+    if device == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
 def as_mixture(means: Tensor, log_weights: Tensor, log_variances: Tensor) -> Mixture:
