@@ -138,6 +138,8 @@ def test_a_page_of_one_budget_is_not_overwritten_by_another(work):
     reproduce.reproduce(["figure-transfer"], work)  # of the same one, what was there stays
     text = (work.out / "index.md").read_text()
     assert text.index("## Smooth style transfer") < text.index("## Intensity of the class")
+    for item in ("figure-intensity", "figure-transfer"):  # both calls made it, and both are named
+        assert re.search(rf"`segma reproduce {item} --data .* --budget quick`: \d+ s on a CPU\.", text)
 
 
 def test_another_budget_needs_another_folder(work):

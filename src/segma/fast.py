@@ -97,11 +97,11 @@ class Beside:
     def __init__(self, cuda: bool) -> None:
         self.cuda = cuda  # a CPU does one thing after another
         self.streams: list[torch.cuda.Stream] = []
-        self.held: list[tuple[Tensor, ...]] = []
+        self.held: list[tuple[Tensor | None, ...]] = []
         self.anchor = torch.zeros((), requires_grad=True)  # ties these gradients to the backward pass
 
     @contextmanager
-    def __call__(self, *read: Tensor) -> Generator[None]:
+    def __call__(self, *read: Tensor | None) -> Generator[None]:
         if not self.cuda:
             yield
             return

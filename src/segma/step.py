@@ -99,7 +99,7 @@ def batch_terms(
     plain, x = (z, inputs) if n == len(z) else (z[:n], inputs[:n])
     with aside(plain):
         away = distance(plain, model.mixture_parts, scales, config)
-    with aside(z, y):
+    with aside(z, y, beliefs):
         wrong, apart = labels(z, y, u, model.mixture_parts, scales, config, beliefs)
     return Terms(picture(x, model.decode_raw(plain), model.is_image), away, wrong, apart)
 

@@ -43,7 +43,8 @@ def named(only: str) -> tuple[str, ...]:
 
 def reproduce(items: Sequence[str], work: Work) -> list[Section]:
     """Make each item, one after another; index.md and index.html grow with them, and have those made before."""
-    began, made, known = time.monotonic(), {}, earlier(work)
+    began, made, (known, calls) = time.monotonic(), {}, earlier(work)
+    call = command(items, work)
     for item in items:
         try:
             made[item] = ITEMS[item](work)
@@ -53,33 +54,42 @@ def reproduce(items: Sequence[str], work: Work) -> list[Section]:
         if work.stop():
             break
         found = known | made
-        write({name: found[name] for name in ITEMS if name in found}, items, work, time.monotonic() - began)
+        took = f"{time.monotonic() - began:,.0f} s on {'a GPU' if work.device == 'cuda' else 'a CPU'}"
+        write({name: found[name] for name in ITEMS if name in found}, {**calls, call: took}, work)
     return list(made.values())
 
 
-def earlier(work: Work) -> dict[str, Section]:
-    """What the folder's page has already. A folder is for one set of data, and not for quick and real work together."""
+def command(items: Sequence[str], work: Work) -> str:
+    words = f"segma reproduce {'all' if len(items) == len(ITEMS) else ' '.join(items)} --data {work.data}"
+    only = f" --only {','.join(work.only)}" if work.only else ""
+    return f"{words} --seeds {work.seeds}{only} --budget {work.budget}{'' if work.given else ' --no-given'}"
+
+
+def earlier(work: Work) -> tuple[dict[str, Section], dict[str, str]]:
+    """What the folder's page has already, and the calls that made it, with their times.
+
+    A folder is for one set of data, and not for quick and real work together.
+    """
     file = work.out / "reproduction.json"
     if not file.exists():
-        return {}
+        return {}, {}
     found = runs.read_json(file)
     if found["data"] != work.data or (found["budget"] == "quick") != (work.budget == "quick"):
         raise InputError(f"{work.out} is for --data {found['data']} --budget {found['budget']}: choose another --out")
-    return {item: Section(*parts) for item, parts in found["items"].items()}
+    return {item: Section(*parts) for item, parts in found["items"].items()}, found.get("calls", {})
 
 
-def write(found: dict[str, Section], items: Sequence[str], work: Work, seconds: float) -> None:
+def write(found: dict[str, Section], calls: dict[str, str], work: Work) -> None:
     """The page of all items that there are, and what is needed to add to it."""
     title, sections = f"SeGMA reproduced on {work.whole.name}", list(found.values())
-    again = f"segma reproduce {'all' if len(items) == len(ITEMS) else ' '.join(items)} --data {work.data}"
-    again += f" --seeds {work.seeds}"
-    again += f" --only {','.join(work.only)}" if work.only else ""
     intro = [
-        f"`{again} --budget {work.budget}`, the last call: {seconds:,.0f} s on "
-        f"{'a GPU' if work.device == 'cuda' else 'a CPU'} (what was finished before is not run again).",
+        *(f"`{call}`: {took}." for call, took in calls.items()),
+        *(["What an earlier call had finished was not run again."] if len(calls) > 1 else []),
         *differences(work),
         *(f"{name} failed: {why}" for name, why in work.failed.items()),
     ]
-    runs.write_json(work.out / "reproduction.json", {"data": work.data, "budget": work.budget, "items": found})
+    runs.write_json(
+        work.out / "reproduction.json", {"data": work.data, "budget": work.budget, "calls": calls, "items": found}
+    )
     runs.write(work.out / "index.md", page.as_markdown(title, intro, sections).encode())
     runs.write(work.out / "index.html", page.as_html(title, intro, sections).encode())

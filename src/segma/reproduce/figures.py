@@ -110,7 +110,9 @@ def _strips(
 def learning(work: Work) -> Section:
     """How each model learned, and whether it was still learning at the end."""
     table, pictures = [["model", *(f"{what}, {part}" for what in ("error", "loss") for part in PARTS), ""]], []
-    for row in models(work, rows(TABLES["table1"].numbers, work.data)):
+    for row in rows(TABLES["table1"].numbers, work.data):
+        if not cells.results(row, work, 1, fid=False):
+            continue
         log = apply.training_log(runs.read(cells.finished(row, work)[0]))
         pictures.append((ROWS[row].title, _keep(work, f"learning-{row}", plots.training_curves(log))))
         pairs = [_late(log, "error"), _late(log, "reconstruction" if "reconstruction" in log[-1] else "loss")]
