@@ -5,8 +5,8 @@
 The plain loop (plain.py) gets its batches from DataLoaders, and runs twice: as people would run it, with the waiting of
 OpenMP's threads as it comes, and with that which segma sets (`GOMP_SPINCOUNT`). pythae's trainer runs its WAE-MMD in an
 environment of its own, .bench/pythae, which `make bench` makes, with the waiting as it comes. The limit is the matrix
-products of a step alone, forward and backward, with segma's. All but pythae also with the networks in bfloat16
-(`--set precision=bfloat16`; the plain loop has autocast), for which a CPU of this kind has instructions.
+products of a step alone, forward and backward, with segma's. All but pythae both in float32 and with the networks in
+bfloat16 (the plain loop: autocast), which the recipe asks for and a CPU of this kind has instructions for.
 """
 
 import json
@@ -167,18 +167,20 @@ def page(result: dict) -> str:
     peer = "pythae was not there (`make bench` installs it)."
     if "pythae, float32" in whole:
         name = f"pythae {result['pythae']['pythae']}"
-        peer = f"Over {name}, whose model has no labels, it is {whole['pythae, float32']:.2f} and"
-        peer += f" {low['pythae, float32']:.2f} times."
+        peer = f"Over {name}, whose model has no labels, it is {low['pythae, float32']:.2f} times in"
+        peer += f" bfloat16 and {whole['pythae, float32']:.2f} times in float32."
     return report(
         result["machine"],
         table(["", "samples/s", "segma in float32 is so many times as fast", "segma in bfloat16"], rows),
-        f"In float32 segma reaches {whole['limit, float32']:.0%} of the limit and is {whole['plain, float32']:.2f}",
-        f"times as fast as the plain loop. In bfloat16 it is {low['plain, float32']:.2f} times as fast as that loop,",
-        f"{low['plain, bfloat16']:.2f} times as fast as the same loop in bfloat16, and reaches",
-        f"{low['limit, bfloat16']:.0%} of what the products alone take in bfloat16.",
+        f"As it comes, in bfloat16, segma is {low['plain, float32']:.2f} times as fast as the plain loop as it comes,",
+        f"in float32, and has {low['limit, float32']:.0%} of the speed of the products alone in float32; of the same in",
+        f"bfloat16 it is {low['plain, bfloat16']:.2f} times as fast and has {low['limit, bfloat16']:.0%}.",
+        f"In float32 (`--set precision=float32`) it is {whole['plain, float32']:.2f} times as fast as the loop and has",
+        f"{whole['limit, float32']:.0%} of the products' speed.",
         peer,
         f"Medians of {result['rounds']['others']} rounds in turns, {result['rounds']['peers']} for those in processes",
-        "of their own, all with the same number of threads.",
+        "of their own, all with the same number of threads. Ratios are of the same turns; samples a second are not",
+        "(the machine's speed varies by the minute), so rows compare by the ratios alone.",
     )
 
 
