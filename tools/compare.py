@@ -26,6 +26,7 @@ import torch
 from segma import data, launch
 from segma.config import Config, assignments
 from segma.data.arrays import Data
+from segma.gaussians import fit_to_codes
 from segma.metrics import fid, inception
 from segma.metrics.features import blocks, features, interpolated, reconstructed, sampled, some_rows, statistics
 from segma.model import Model, classify_rows
@@ -78,6 +79,8 @@ def line(name: str, whole: Data, settings: dict, args: argparse.Namespace, judge
             config = config_of(whole, name, settings, seed, args)
             job, terms, took = trained(whole, config, Path(folder) / "run", args.device)
         model, seconds = job.state.result.eval(), seconds + took
+        if config.samples_from == "codes":
+            fit_to_codes(model, job.data.x_train)
         wrong.append(np.mean(classify_rows(model, job.data.x_test).argmax(dim=1).cpu().numpy() != job.data.y_test))
         opinions.append(classify_rows(model, whole.x_train[:JUDGED]).argmax(dim=1).cpu().numpy())
     apart = [np.mean(a != b) for a, b in itertools.combinations(opinions, 2)]

@@ -34,6 +34,7 @@ class Config:
     mean_distance: float = 1.0  # between any two means at the start
     train_weights: bool = False  # p_k; otherwise the labelled shares
     train_variances: bool = False  # sigma_k^2; otherwise 1
+    samples_from: str = "mixture"  # or codes: a full Gaussian per class, fitted to the training rows' codes
     # the objective
     alpha: float = 5.0  # weight of log d^2
     beta: float = 10.0  # weight of the cross-entropy
@@ -106,6 +107,7 @@ CHOICES = {
     "model": ("segma", "cwae", "m1m2", "adgm", "triple-gan"),
     "recipe": ("best", "paper"),
     "network": ("mlp", "strided", "blocks", "mixed"),
+    "samples_from": ("mixture", "codes"),
     "phi": ("auto", "paper", "exact"),
     "views": ("none", "noise", "affine", "photo", "street"),
     "likelihood": ("bernoulli", "gaussian"),

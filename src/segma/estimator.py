@@ -127,8 +127,12 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
             raise InputError(f"n = {n}: at least 1")
         seed = _seed(self.random_state if random_state is None else random_state)
         generator = torch.Generator(self.model_.means.device).manual_seed(seed)
-        number = None if label is None else int(self._numbers(label, 1))
-        z = self.model_.mixture.sample(n, generator, number, _finite("spread", spread))
+        if label is None:
+            y = torch.multinomial(self.model_.class_weights, n, replacement=True, generator=generator)
+        else:
+            y = torch.full((n,), int(self._numbers(label, 1)), device=generator.device)
+        with torch.no_grad():
+            z = self.model_.draw(y, generator, _finite("spread", spread))
         return self._decode(z, self._about["form"])
 
     def interpolate(self, a: Any, b: Any, steps: int = 11, path: str = "linear") -> np.ndarray:

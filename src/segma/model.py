@@ -27,6 +27,12 @@ class Model(Form):
         self.means = nn.Parameter(initial_means(k, config.latent_dim, config.mean_distance, config.seed))
         self.log_weights = nn.Parameter(torch.full((k,), -math.log(k)), requires_grad=config.train_weights)
         self.log_variances = nn.Parameter(torch.zeros(k), requires_grad=config.train_variances)
+        self.own_gaussians = config.samples_from == "codes"
+        self.offsets: Tensor
+        self.factors: Tensor
+        if self.own_gaussians:  # in deviations of the component, from its mean (gaussians.py)
+            self.register_buffer("offsets", torch.zeros(k, config.latent_dim))
+            self.register_buffer("factors", torch.eye(config.latent_dim).repeat(k, 1, 1))
 
     @property
     def mixture(self) -> Mixture:
@@ -55,10 +61,12 @@ class Model(Form):
         return self.decode(self.draw(y, generator))
 
     def draw(self, y: Int[Tensor, " n"], generator: torch.Generator, spread: float = 1.0) -> Float[Tensor, "n d"]:
-        """A code from the component of each class; `spread` multiplies its distance from the mean."""
+        """A code from the component of each class, or its Gaussian; `spread` multiplies the distance from its mean."""
         target = self.mixture
-        noise = torch.randn(len(y), target.d, generator=generator, device=generator.device).to(target.means)
-        return target.means[y] + spread * target.variances[y].sqrt()[:, None] * noise
+        noise = spread * torch.randn(len(y), target.d, generator=generator, device=generator.device).to(target.means)
+        if self.own_gaussians:
+            noise = self.offsets[y] + (self.factors[y] @ noise[:, :, None])[:, :, 0]
+        return target.means[y] + target.variances[y].sqrt()[:, None] * noise
 
     def encode(self, x: Float[Tensor, " n *shape"]) -> Float[Tensor, "n d"]:
         with self._networks(x.device):
