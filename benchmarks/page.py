@@ -14,6 +14,7 @@ import distance
 import fid_features
 import gpu_step
 import matplotlib
+import recipe_time
 import studio
 import sweep
 
@@ -25,6 +26,7 @@ DOCS, FOLDER = ROOT / "docs", ROOT / "docs" / "performance"
 BENCHMARKS: dict[str, tuple[str, ModuleType]] = {
     "cpu_step": ("A training step on a CPU", cpu_step),
     "gpu_step": ("A training step on a GPU", gpu_step),
+    "recipe_time": ("The recipes' training times", recipe_time),
     "distance": ("The distance against n", distance),
     "sweep": ("Many models at once", sweep),
     "fid_features": ("FID features", fid_features),

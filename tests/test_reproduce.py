@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import os
 import re
+import signal
 import struct
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from segma import launch, reproduce, stack
+from segma import launch, progress, reproduce, stack
 from segma.errors import InputError
 from segma.reproduce import cells, page, tables
 from segma.reproduce.paper import ROWS, TABLES, rows
@@ -192,3 +194,25 @@ def test_wrong_calls_are_one_line(call):  # noqa: F811
         assert status == 2
         assert message in err
         assert len(err.strip().splitlines()) == 1
+
+
+def test_a_measurement_stops_at_once_and_is_told(call, monkeypatch, tmp_path):  # noqa: F811
+    """A training goes on to a checkpoint; what only measures is done again."""
+    seen = []
+
+    def reproduced(items, work):
+        for item in work.progress(range(100), 100, "features"):
+            seen.append(item)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(reproduce, "reproduce", reproduced)
+    status, _, err = call("reproduce", "table1", "--out", tmp_path / "r")
+    assert status == 1
+    assert seen == [0]
+    assert f"go on with the same command and --out {tmp_path / 'r'}" in err
+
+
+def test_without_a_terminal_long_work_says_how_far_it_is(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0)
+    assert list(progress.bar(range(4), 4, "features")) == [0, 1, 2, 3]
+    assert "features: 50%, 0:00:00 left" in capsys.readouterr().err

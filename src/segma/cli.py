@@ -189,6 +189,13 @@ def reproduce(
         budget = str(int(budget))
     folder = out or Path("reproductions") / f"{Path(data).stem}-{budget}"
     with progress.interruptible() as interrupted:
+
+        def measuring(items: Any, total: int, text: str) -> Any:  # stops at once: it is done again
+            for item in _bar(items, total, text):
+                if interrupted.is_set():
+                    raise KeyboardInterrupt
+                yield item
+
         work = Work(
             data,
             launch.read_data(data, {}, data_dir, _bar),
@@ -200,11 +207,14 @@ def reproduce(
             progress.show,
             lambda line: print(line, file=sys.stderr),
             interrupted.is_set,
-            _bar,
+            measuring,
             named,
             shown,
         )
-        sections = again.reproduce(wanted, work)
+        try:
+            sections = again.reproduce(wanted, work)
+        except KeyboardInterrupt:
+            interrupted.set()
         if interrupted.is_set():
             print(f"stopped; go on with the same command and --out {folder}", file=sys.stderr)
             raise typer.Exit(1)

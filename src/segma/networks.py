@@ -64,9 +64,17 @@ def blocks(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module
 
 
 def mixed(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
-    """The encoder of `blocks` and the decoder of `mlp`, not in the paper: small pictures are read by convolutions and
-    drawn by dense layers, which blur strokes less."""
-    encoder, _ = blocks(dataclasses.replace(config, hidden=()), shape)
+    """Not in the paper: small pictures are read by convolutions, with batch norm and halved before anything else is
+    done, and drawn by the dense layers of `mlp`, which blur strokes less."""
+    encoder, _ = _convolutional(
+        dataclasses.replace(config, hidden=()),
+        shape,
+        down=lambda a, b: [
+            *(nn.Conv2d(a, b, 4, stride=2, padding=1), nn.BatchNorm2d(b), nn.ReLU()),
+            *(nn.Conv2d(b, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU()),
+        ],
+        up=lambda b, a: [],
+    )
     _, decoder = mlp(config, shape)
     return encoder, decoder
 

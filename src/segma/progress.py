@@ -24,7 +24,7 @@ def interruptible() -> Generator[threading.Event]:
     def ask(number: int, _frame: Any) -> None:
         event.set()
         signal.signal(number, before[signal.Signals(number)])
-        print("stopping after this step; once more to stop at once", file=sys.stderr)
+        print("stopping as soon as nothing is lost; once more to stop at once", file=sys.stderr)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -35,9 +35,21 @@ def interruptible() -> Generator[threading.Event]:
 
 
 def bar(items: Iterable, total: int, text: str) -> Iterable:
-    """Iterate with a bar, where there is a terminal."""
+    """Iterate with a bar, or with a line now and then where there is no terminal."""
     console = Console(stderr=True)
-    return track(items, text, total, console=console, transient=True) if console.is_terminal else items
+    return (
+        track(items, text, total, console=console, transient=True) if console.is_terminal else lines(items, total, text)
+    )
+
+
+def lines(items: Iterable, total: int, text: str) -> Iterator:
+    began = line_at = time.monotonic()
+    for done, item in enumerate(items):
+        now = time.monotonic()
+        if done and now - line_at > LINE_SECONDS:
+            line_at, left = now, (now - began) / done * (total - done)
+            print(f"{text}: {done / total:.0%}, {timedelta(seconds=round(left))} left", file=sys.stderr)
+        yield item
 
 
 def show(steps: Iterable, epochs: int) -> Any:

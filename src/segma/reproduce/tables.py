@@ -84,7 +84,7 @@ def differences(work: Work) -> list[str]:
     """What is not as in the paper, for these data and this budget."""
     about = {
         "digits": "The 8x8 digits are not in the paper, whose numbers are for other data.",
-        "svhn": "SVHN without its extra set (73,257 training images instead of 604,388).",
+        "svhn": "SVHN, cropped anew from whole numbers, without its extra set (73,257 training images, not 604,388).",
         "celeba": f"CelebA: {len(work.whole.x_train):,} training images (the paper: 162,770 or 182,637).",
     }
     notes = [about[work.data]] if work.data in about else []

@@ -1,0 +1,80 @@
+"""How long each recipe trains: its steps, a step's time on random images of the data's shape, and the product.
+
+    python benchmarks/recipe_time.py        on two CPU cores three minutes, on a GPU one
+
+Start, compilation, pictures and checkpoints, seconds each, are not in it.
+"""
+
+import statistics
+from collections.abc import Iterator
+from contextlib import closing
+
+import numpy as np
+import torch
+from timing import machine, report, seconds, table
+
+from segma import launch
+from segma.config import Config, override
+from segma.data.arrays import Data
+from segma.recipes import recipe
+from segma.state import State
+from segma.step import steps_in_all
+from segma.train import fit
+
+DEVICES = ("cpu", "cuda")
+DATA = {  # shape, classes, training images
+    "digits": ((8, 8, 1), 10, 1297),
+    "mnist": ((28, 28, 1), 10, 60_000),
+    "svhn": ((32, 32, 3), 10, 73_257),
+    "celeba": ((64, 64, 3), 4, 37_540),
+}
+RECIPES = [(name, kind) for kind in ("best", "paper") for name in DATA]
+ROWS = 2000  # of images that stand for the data
+WARM, STEPS, ROUNDS = {"cpu": 1, "cuda": 100}, {"cpu": 2, "cuda": 100}, 3
+
+
+def training(name: str, kind: str, device: str) -> tuple[Iterator[object], Config]:
+    """The steps of a recipe's training, and its settings."""
+    shape, k, n = DATA[name]
+    config, rng = recipe(kind, name, shape, n, k), np.random.default_rng(0)
+    x, y = rng.integers(0, 256, (ROWS, *shape), dtype=np.uint8), np.arange(ROWS) % k
+    endless = override(config, {"labels": None, "epochs": 10**6})
+    data = Data("random", x, y, x[:0], y[:0], tuple(map(str, range(k))))
+    state = State.start(launch.new_model(data, endless).to(device), endless)
+    return fit(state, *(torch.from_numpy(part).to(device) for part in (x, y)), endless), config
+
+
+def measure(device: str = "cuda" if torch.cuda.is_available() else "cpu") -> dict:
+    found = {}
+    for name, kind in RECIPES:
+        steps, config = training(name, kind, device)
+        with closing(steps):
+            for _ in range(WARM[device]):
+                next(steps)
+            rounds = [seconds(lambda steps=steps: next(steps), STEPS[device], device) for _ in range(ROUNDS)]
+        total = steps_in_all(config, DATA[name][2])
+        found[f"{name}, {kind}"] = {"steps": total, "seconds": statistics.median(rounds), "precision": config.precision}
+        print(f"  {name}, {kind}: {found[f'{name}, {kind}']}", flush=True)
+    return {"machine": machine(device), "rounds": ROUNDS, "recipes": found}
+
+
+def page(result: dict) -> str:
+    rows = [
+        [name, r["precision"], f"{r['steps']:,}", f"{1000 * r['seconds']:,.1f}", spoken(r["steps"] * r["seconds"])]
+        for name, r in result["recipes"].items()
+    ]
+    return report(
+        result["machine"],
+        table(["recipe", "products in", "steps", "ms a step", "training"], rows),
+        f"Medians of {result['rounds']} rounds. Products are in the precision named where the machine has it.",
+    )
+
+
+def spoken(total: float) -> str:
+    if total < 120:
+        return f"{total:.0f} s"
+    return f"{total / 60:.0f} min" if total < 7200 else f"{total / 3600:.0f} hours"
+
+
+if __name__ == "__main__":
+    print(page(measure()))
