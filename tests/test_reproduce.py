@@ -185,7 +185,9 @@ def test_the_page_says_what_it_is_given():
 
 def test_wrong_calls_are_one_line(call):  # noqa: F811
     for words, message in (
-        (("reproduce", "table9"), "table9"),
+        (("reproduce", "table9"), "did you mean table3?"),
+        (("reproduce", "table1", "--only", "agdm"), "did you mean adgm?"),
+        (("reproduce", "table1", "--samples", "1"), "--samples 1"),
         (("reproduce", "table1", "--budget", "much"), "much"),
         (("reproduce", "table1", "--seeds", "0"), "--seeds 0"),
         (("reproduce", "table1", "--data", "none"), "none"),
@@ -216,3 +218,21 @@ def test_without_a_terminal_long_work_says_how_far_it_is(monkeypatch, capsys):
     monkeypatch.setattr(progress, "LINE_SECONDS", 0)
     assert list(progress.bar(range(4), 4, "features")) == [0, 1, 2, 3]
     assert "features: 50%, 0:00:00 left" in capsys.readouterr().err
+
+
+def test_a_folder_belongs_to_its_first_call_even_if_that_was_stopped(work):
+    stopped = dataclasses.replace(work, stop=lambda: True)
+    reproduce.reproduce(["table2"], stopped)
+    with pytest.raises(InputError, match="--budget quick: choose another --out"):
+        reproduce.reproduce(["table2"], dataclasses.replace(work, budget="3", failed={}))
+    reproduce.reproduce(["figure-intensity"], work)
+    assert work.failed == {}
+
+
+def test_either_signal_stops_gently_and_the_next_of_any_kind_at_once(capsys):
+    with progress.interruptible() as interrupted:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert interrupted.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert capsys.readouterr().err.count("once more") == 1

@@ -166,8 +166,11 @@ def reproduce(
     data: Annotated[str, typer.Option(metavar="NAME", help="digits, mnist, svhn, celeba, or your own.")] = "digits",
     seeds: Annotated[str, typer.Option(metavar="N", help="Label seeds, from 0.")] = "1",
     budget: Annotated[
-        str, typer.Option(help="quick (minutes on digits), paper (the real thing), or steps per model.")
+        str, typer.Option(help="quick (minutes on digits), paper (the real thing), or steps per model (whole epochs).")
     ] = "quick",
+    samples: Annotated[
+        str, typer.Option(metavar="N", help="Images for FID; else 10000, quick: 150. A CPU does some ten a second.")
+    ] = "",
     only: Annotated[
         str, typer.Option(metavar="ROWS", help="Train these rows only: segma,cwae,...; of others, show what is there.")
     ] = "",
@@ -210,6 +213,7 @@ def reproduce(
             measuring,
             named,
             shown,
+            whole("--samples", samples, 2) if samples else None,
         )
         try:
             sections = again.reproduce(wanted, work)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from segma.errors import InputError
+from segma.errors import InputError, allowed
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class Config:
     checkpoint_seconds: float = 60.0
 
     def __post_init__(self) -> None:
-        for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} = {getattr(self, name)!r}: allowed are {', '.join(allowed)}")
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise InputError(f"{name} = {getattr(self, name)!r}: {allowed(str(getattr(self, name)), choices)}")
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)
             if value is not None and not low <= value <= high:  # NaN fails too

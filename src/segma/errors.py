@@ -1,5 +1,15 @@
 """The two ways a user's work can go wrong; every other exception is a bug of ours."""
 
+import difflib
+from collections.abc import Iterable
+
+
+def allowed(name: str, names: Iterable[str]) -> str:
+    """The end of a message about an unknown name."""
+    names = list(names)
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]}? Allowed are {', '.join(names)}" if near else f"allowed are {', '.join(names)}"
+
 
 class InputError(ValueError):
     """A wrong call or wrong data: the message names the value and what is allowed. The command line exits with 2."""

@@ -21,9 +21,10 @@ def interruptible() -> Generator[threading.Event]:
     """An event that the first Ctrl-C (or SIGTERM) sets, so that work can stop between two steps; a second one kills."""
     event = threading.Event()
 
-    def ask(number: int, _frame: Any) -> None:
+    def ask(_number: int, _frame: Any) -> None:
         event.set()
-        signal.signal(number, before[signal.Signals(number)])
+        for other, handler in before.items():
+            signal.signal(other, handler)
         print("stopping as soon as nothing is lost; once more to stop at once", file=sys.stderr)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from segma import runs
-from segma.errors import InputError, RunFailed
+from segma.errors import InputError, RunFailed, allowed
 from segma.reproduce import figures, page
 from segma.reproduce.cells import Work
 from segma.reproduce.paper import ROWS, TABLES
@@ -28,7 +28,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     """The items of these names, in the order of the page; `all` is all of them."""
     for name in names:
         if name not in (*ITEMS, "all"):
-            raise InputError(f"item {name!r}: allowed are {', '.join(ITEMS)}, all")
+            raise InputError(f"item {name!r}: {allowed(name, (*ITEMS, 'all'))}")
     return [item for item in ITEMS if item in names or "all" in names]
 
 
@@ -37,7 +37,7 @@ def named(only: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in only.split(",") if name.strip())
     for name in names:
         if name not in ROWS:
-            raise InputError(f"--only {name}: allowed are {', '.join(ROWS)}")
+            raise InputError(f"--only {name}: {allowed(name, ROWS)}")
     return names
 
 
@@ -45,6 +45,7 @@ def reproduce(items: Sequence[str], work: Work) -> list[Section]:
     """Make each item, one after another; index.md and index.html grow with them, and have those made before."""
     began, made, (known, calls) = time.monotonic(), {}, earlier(work)
     call = command(items, work)
+    keep(known, calls, work)  # from now on the folder is for these data and this kind of budget
     for item in items:
         try:
             made[item] = ITEMS[item](work)
@@ -62,7 +63,13 @@ def reproduce(items: Sequence[str], work: Work) -> list[Section]:
 def command(items: Sequence[str], work: Work) -> str:
     words = f"segma reproduce {'all' if len(items) == len(ITEMS) else ' '.join(items)} --data {work.data}"
     only = f" --only {','.join(work.only)}" if work.only else ""
-    return f"{words} --seeds {work.seeds}{only} --budget {work.budget}{'' if work.given else ' --no-given'}"
+    samples = f" --samples {work.fid_samples}" if work.fid_samples else ""
+    return f"{words} --seeds {work.seeds}{only} --budget {work.budget}{samples}{'' if work.given else ' --no-given'}"
+
+
+def keep(found: dict[str, Section], calls: dict[str, str], work: Work) -> None:
+    kept = {"data": work.data, "budget": work.budget, "calls": calls, "items": found}
+    runs.write_json(work.out / "reproduction.json", kept)
 
 
 def earlier(work: Work) -> tuple[dict[str, Section], dict[str, str]]:
@@ -88,8 +95,6 @@ def write(found: dict[str, Section], calls: dict[str, str], work: Work) -> None:
         *differences(work),
         *(f"{name} failed: {why}" for name, why in work.failed.items()),
     ]
-    runs.write_json(
-        work.out / "reproduction.json", {"data": work.data, "budget": work.budget, "calls": calls, "items": found}
-    )
+    keep(found, calls, work)
     runs.write(work.out / "index.md", page.as_markdown(title, intro, sections).encode())
     runs.write(work.out / "index.html", page.as_html(title, intro, sections).encode())

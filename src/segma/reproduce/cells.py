@@ -46,6 +46,7 @@ class Work:
     progress: Callable | None = None
     only: tuple[str, ...] = ()
     given: bool = True  # whether pictures show test images, too
+    fid_samples: int | None = None  # None: by the budget
     failed: dict[str, str] = field(default_factory=dict)  # by the names of cells, why
 
     @property
@@ -56,12 +57,12 @@ class Work:
 
     @property
     def samples(self) -> int:
-        return QUICK_SAMPLES if self.budget == "quick" else report.SAMPLES
+        return self.fid_samples or (QUICK_SAMPLES if self.budget == "quick" else report.SAMPLES)
 
     @property
     def grid_samples(self) -> int:
         """For each model of a grid, of which there are many."""
-        return QUICK_GRID_SAMPLES if self.budget == "quick" else report.SAMPLES
+        return self.fid_samples or (QUICK_GRID_SAMPLES if self.budget == "quick" else report.SAMPLES)
 
     @property
     def weights(self) -> Path | None:
@@ -190,7 +191,8 @@ def measured(work: Work, job: Job, samples: int | None, alone: bool = False) -> 
     if wanted and earlier.get("fid", {}).get("protocol", {}).get("samples") == wanted:
         wanted = None
     if wanted:
-        work.say(f"{job.run.path.name}: FID of {wanted} samples")
+        slow = ", many minutes on a CPU (--samples 200 takes two)" if work.device == "cpu" and wanted > 1000 else ""
+        work.say(f"{job.run.path.name}: FID of {wanted} samples{slow}")
     model = runs.load_model(job.run, job.device)
     if wanted is None:
         found = report.basic(job.run, job.data, model)

@@ -120,7 +120,10 @@ def learning(work: Work) -> Section:
         shown = ["-" if np.isnan(x) else f"{x:.2%}" for x in pairs[0]] + [f"{x:.4g}" for x in pairs[1]]
         table.append([ROWS[row].title, *shown, "still moving" if moving else "flat"])
     note = "Means over the fourth and the last fifth of the training; the loss is SeGMA's reconstruction error, the "
-    note += "rivals' whole one. Flat is a change of at most 3 % of either."
+    note += (
+        "rivals' whole one. Flat: neither changes by more than 3 %, which after few steps may still be slow learning. "
+    )
+    note += "M1+M2 trains M1 first, alone, and Triple-GAN its classifier: until then the other terms are drawn as 0."
     return Section("Learning curves, seed 0", table, pictures, [note])
 
 

@@ -7,6 +7,8 @@ from segma.reproduce import cells
 from segma.reproduce.cells import Work
 from segma.reproduce.paper import ROWS, TABLES, rows
 
+FEW = 2048  # samples below which Inception's features do not determine their covariance
+
 
 class Section(NamedTuple):
     """A part of the page: a title, a table as rows of cells (the first is its head), captioned pictures, notes."""
@@ -21,7 +23,7 @@ def table(item: str, work: Work) -> Section:
     """Train and measure what the table needs, then draw it up."""
     about = TABLES[item]
     lines, notes = [["model", "the paper", "measured", "seeds", "steps", "training", "command"]], []
-    few = 0
+    samples: set[int] = set()
     for row in rows(about.numbers, work.data):
         good = cells.results(row, work, work.seeds, fid=about.score != "error")
         if work.stop():
@@ -29,7 +31,8 @@ def table(item: str, work: Work) -> Section:
         paths = cells.finished(row, work)
         if not paths and work.only and row not in work.only:
             continue
-        few += sum(bool(result[about.score]["protocol"]["few"]) for result in good if about.score in result)
+        protocols = [result[about.score]["protocol"] for result in good if about.score in result]
+        samples |= {protocol["samples"] for protocol in protocols}
         values = [value for value in (score(result, about.score) for result in good) if value is not None]
         paper, known = about.numbers[row].get(work.data), [cells.told(path) for path in paths]
         lines.append(
@@ -44,11 +47,12 @@ def table(item: str, work: Work) -> Section:
             ]
         )
     if about.score != "error":
-        notes.append(f"FID against the test split, {work.samples:,} samples, Inception of 2015-12-05.")
+        counts = " or ".join(f"{n:,}" for n in sorted(samples or {work.samples}))
+        notes.append(f"FID against the test split, {counts} samples, Inception of 2015-12-05.")
         if work.weights is None:
             notes.append("The FID network's weights are not there, so nothing was measured: see the guide, Scores.")
-        elif few:
-            notes.append(f"{work.samples} samples are fewer than 2,048: these numbers compare with each other only.")
+        elif min(samples, default=FEW) < FEW:
+            notes.append(f"Those of fewer than {FEW:,} samples compare with each other only.")
     return Section(f"{item.replace('table', 'Table ')}: {about.title}, {work.whole.name}", lines, [], notes)
 
 
