@@ -8,6 +8,7 @@ Start, compilation, pictures and checkpoints, seconds each, are not in it.
 import statistics
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 
 import numpy as np
 import torch
@@ -30,7 +31,7 @@ DATA = {  # shape, classes, training images
 }
 RECIPES = [(name, kind) for kind in ("best", "paper") for name in DATA]
 ROWS = 2000  # of images that stand for the data
-WARM, STEPS, ROUNDS = {"cpu": 1, "cuda": 100}, {"cpu": 2, "cuda": 100}, 3
+WARM, ROUNDS, SECONDS = {"cpu": 2, "cuda": 100}, 3, 2.0  # of each round, but at least one step
 
 
 def training(name: str, kind: str, device: str) -> tuple[Iterator[object], Config]:
@@ -49,9 +50,9 @@ def measure(device: str = "cuda" if torch.cuda.is_available() else "cpu") -> dic
     for name, kind in RECIPES:
         steps, config = training(name, kind, device)
         with closing(steps):
-            for _ in range(WARM[device]):
-                next(steps)
-            rounds = [seconds(lambda steps=steps: next(steps), STEPS[device], device) for _ in range(ROUNDS)]
+            first = seconds(partial(next, steps), WARM[device], device)
+            count = max(1, round(SECONDS / first))
+            rounds = [seconds(partial(next, steps), count, device) for _ in range(ROUNDS)]
         total = steps_in_all(config, DATA[name][2])
         found[f"{name}, {kind}"] = {"steps": total, "seconds": statistics.median(rounds), "precision": config.precision}
         print(f"  {name}, {kind}: {found[f'{name}, {kind}']}", flush=True)
