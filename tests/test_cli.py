@@ -112,6 +112,9 @@ def test_classify_any_size_and_mode(call, run, tmp_path):
         assert alone["posterior"] == pytest.approx(results[i]["posterior"], abs=1e-4)
     status, out, _ = call("classify", run, files[0])
     assert out.startswith(f"{files[0]}: {results[0]['class']}")
+    rows = json.loads(call("classify", run, "test:0", "test:19", "--json")[1])["results"]
+    assert [row["file"] for row in rows] == ["test:0", "test:19"]
+    assert rows[1]["posterior"] == pytest.approx(results[19]["posterior"], abs=1e-2)  # the file is of 8 bits
 
 
 def test_sample_writes_pictures(call, run, tmp_path):

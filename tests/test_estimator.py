@@ -475,8 +475,7 @@ def test_a_saved_model_comes_back_bit_for_bit(tmp_path, name, names):
 
 def test_the_command_line_can_use_a_saved_model(tmp_path, model):
     model.save(tmp_path / "run")
-    np.save(tmp_path / "rows.npy", X[:4])
-    found = apply.classify(runs.read(tmp_path / "run"), [tmp_path / "rows.npy"])
+    found = apply.classify(runs.read(tmp_path / "run"), list("abcd"), X[:4])
     posterior = [[row["posterior"][name] for name in "012"] for row in found]
     np.testing.assert_allclose(posterior, model.predict_proba(X[:4]), atol=1e-5)
 

@@ -22,15 +22,11 @@ from segma.model import Model, classify_rows, decode_rows, encode_rows
 NEGATIVE = "a negative of what this model knows, it seems; invert the picture for a better answer"
 
 
-def classify(run: runs.Run, files: list[Path]) -> list[dict]:
-    """The class and the posterior of each image file, or of each row of a table's .csv or .npy."""
+def classify(run: runs.Run, names: Sequence[str], x: np.ndarray) -> list[dict]:
+    """The class and the posterior of each sample: images (h, w, c) in 0..1, or rows of a table."""
     if not classifies(run.config):
         raise InputError(f"{run.path} was trained without its labels: it has no classes")
     model = runs.load_model(run)
-    if model.is_image:
-        names, x = [str(file) for file in files], np.stack([picture_as(file, run.shape) for file in files])
-    else:
-        names, x = table_rows(files, run.shape[0])
     with torch.no_grad():
         posterior = classify_rows(model, x).cpu().numpy()
     for name, p, row in zip(names, posterior, x, strict=True):
@@ -52,12 +48,13 @@ def picture_as(file: Path, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def is_negative(model: AnyModel, x: np.ndarray) -> bool:
-    """Whether a model of grey pictures gives the negative of x (h, w, 1), uint8, back much better than x: handwriting
-    on white paper, say, for one that knows white strokes on black."""
+    """Whether a model of grey pictures gives the negative of x (h, w, 1), uint8 or in 0..1, back much better than x:
+    handwriting on white paper, say, for one that knows white strokes on black."""
     if not encodes(model) or x.shape[2] != 1:
         return False
-    both = np.stack([x, 255 - x])
-    as_it_is, inverted = ((decode_rows(model, encode_rows(model, both)) - both / 255) ** 2).mean(axis=(1, 2, 3))
+    x = x / np.float32(255) if x.dtype == np.uint8 else x
+    both = np.stack([x, 1 - x])
+    as_it_is, inverted = ((decode_rows(model, encode_rows(model, both)) - both) ** 2).mean(axis=(1, 2, 3))
     return bool(inverted < as_it_is / 3)
 
 

@@ -232,13 +232,16 @@ def reproduce(
 @app.command()
 def classify(
     run: RunPath,
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Image files; for tables a .csv or .npy.")],
+    images: Images,
     as_json: AsJson = False,
+    data_dir: DataDir = None,
 ) -> None:
     """The class of each image and how sure the model is."""
-    from segma import apply, runs
+    from segma import apply, edit, runs
 
-    found = apply.classify(runs.read(run), images)
+    opened = runs.read(run)
+    samples = edit.read(edit.Source(opened, data_dir, _bar), images)
+    found = apply.classify(opened, samples.names, samples.x)
     if as_json:
         print(json.dumps({"results": found}))
         return
