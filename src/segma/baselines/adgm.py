@@ -13,6 +13,7 @@ from segma.baselines.gaussian import (
     Network,
     Normal,
     Rows,
+    Variational,
     draw,
     initialise,
     likelihood,
@@ -22,11 +23,10 @@ from segma.baselines.gaussian import (
     over_classes,
 )
 from segma.config import Config
-from segma.form import Form
 from segma.model import output
 
 
-class ADGM(Form):
+class ADGM(Variational):
     """p(z) p(y) p(x|z,y) p(a|x,y,z) with q(a|x), q(y|a,x) and q(z|a,x,y).
 
     All Gaussians are diagonal, p(z) is standard normal, p(y) uniform. `trunk` makes pixels a vector, which every
@@ -38,8 +38,7 @@ class ADGM(Form):
     TEST_DRAWS = 100  # of a, over which q(y|a,x) is averaged to classify
 
     def __init__(self, config: Config, shape: tuple[int, ...], k: int) -> None:
-        super().__init__(shape)
-        self.k, self.config, self.latent_dim = k, config, config.latent_dim
+        super().__init__(config, shape, k)
         a, z, hidden = config.auxiliary_dim, config.latent_dim, config.hidden
         self.trunk, self.ascent, x = ends(config, self.inner)
         self.auxiliary = Network([x], hidden, a, Gaussian, nn.ReLU)  # q(a|x)
@@ -47,10 +46,6 @@ class ADGM(Form):
         self.encoder = Network([a, x, k], hidden, z, Gaussian, nn.ReLU)  # q(z|a,x,y)
         self.decoder = Network([z, k], hidden[::-1], x, nn.Linear, nn.ReLU)  # p(x|z,y), before `ascent`
         self.auxiliary_decoder = Network([x, k, z], hidden, a, Gaussian, nn.ReLU)  # p(a|x,y,z)
-        self.class_weights: Tensor
-        self.one_hot: Tensor
-        self.register_buffer("class_weights", torch.full((k,), 1 / k))
-        self.register_buffer("one_hot", torch.eye(k), persistent=False)
         initialise(self, config.seed)
 
     def players(self) -> dict[str, list[nn.Parameter]]:

@@ -10,7 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from segma.config import Config
 from segma.errors import InputError
+from segma.form import Form
 from segma.model import output
 
 
@@ -83,6 +85,19 @@ def objective(labelled: Tensor, unlabelled: Tensor, cross_entropy: Tensor, beta:
     means = {name: part.mean() for name, part in parts.items()}
     loss = means["bound_labelled"] + means["bound_unlabelled"] + beta * means["cross_entropy"]
     return {"loss": loss, **means}
+
+
+class Variational(Form):
+    """What M1+M2 and ADGM share: their settings, p(y), and a one-hot row for each class."""
+
+    class_weights: Tensor
+    one_hot: Tensor
+
+    def __init__(self, config: Config, shape: tuple[int, ...], k: int) -> None:
+        super().__init__(shape)
+        self.k, self.config, self.latent_dim = k, config, config.latent_dim
+        self.register_buffer("class_weights", torch.full((k,), 1 / k))
+        self.register_buffer("one_hot", torch.eye(k), persistent=False)
 
 
 class Gaussian(nn.Module):

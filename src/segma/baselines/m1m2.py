@@ -13,6 +13,7 @@ from segma.baselines.gaussian import (
     Network,
     Normal,
     Rows,
+    Variational,
     divergence,
     draw,
     initialise,
@@ -22,11 +23,10 @@ from segma.baselines.gaussian import (
     squared,
 )
 from segma.config import Config
-from segma.form import Form
 from segma.model import output
 
 
-class M1M2(Form):
+class M1M2(Variational):
     """M1 is p(z1) p(x|z1) with q(z1|x); M2 is p(z2) p(y) p(z1|z2,y) with q(y|z1) and q(z2|z1,y).
 
     M1 is trained first and then kept; M2 sees new draws of z1 in every step. All Gaussians are diagonal, p(z1) and
@@ -37,17 +37,12 @@ class M1M2(Form):
     BETAS = (0.9, 0.999)
 
     def __init__(self, config: Config, shape: tuple[int, ...], k: int) -> None:
-        super().__init__(shape)
-        self.k, self.config, self.latent_dim = k, config, config.latent_dim
+        super().__init__(config, shape, k)
         code, hidden = config.auxiliary_dim, config.inner_hidden
         self.encoder, self.decoder = image_networks(config, self.inner)
         self.classifier = Network([code], hidden, k, nn.Linear, nn.Softplus)
         self.code_encoder = Network([code, k], hidden, config.latent_dim, Gaussian, nn.Softplus)
         self.code_decoder = Network([config.latent_dim, k], hidden[::-1], code, nn.Linear, nn.Softplus)
-        self.class_weights: Tensor
-        self.one_hot: Tensor
-        self.register_buffer("class_weights", torch.full((k,), 1 / k))
-        self.register_buffer("one_hot", torch.eye(k), persistent=False)
         initialise(self, config.seed)
 
     def players(self) -> dict[str, list[nn.Parameter]]:
