@@ -16,7 +16,8 @@ from segma.train import fit
 from test_cli import call, segma  # noqa: F401
 
 NAMES = [*RIVALS, "cwae"]
-TINY = {"hidden": "16,16", "inner_hidden": "12", "auxiliary_dim": 4, "latent_dim": 4, "batch_size": 20, "epochs": 4}
+TINY = {"hidden": "16,16", "latent_dim": 4, "batch_size": 20, "epochs": 4}
+THEIRS = {"inner_hidden": "12", "auxiliary_dim": 4}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,8 @@ def npz(tmp_path_factory):
 
 
 def start(npz, model: str, path, **changes) -> launch.Job:
-    return launch.start(str(npz), "best", TINY | {"model": model, "labels": 12} | changes, path, device="cpu")
+    settings = TINY | ({} if model == "cwae" else THEIRS) | {"model": model, "labels": 12} | changes
+    return launch.start(str(npz), "best", settings, path, device="cpu")
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -154,7 +156,14 @@ def test_every_recipe_builds(model, data):
 
 
 def test_settings_of_another_model_are_refused():
-    for changes, word in (({"weight_decay": 0.1}, "weight_decay"), ({"model": "adgm", "average": 0.9}, "average")):
+    wrong = [{"weight_decay": 0.1}, {"model": "cwae", "draws": 3}]
+    wrong += [
+        {"model": "adgm", "average": 0.9},
+        {"model": "triple-gan", "alpha": 3.0},
+        {"model": "m1m2", "views": "noise"},
+    ]
+    for changes in wrong:
+        word = list(changes)[-1]
         with pytest.raises(Exception, match=word):
             build(Config(**changes), (8, 8, 1), 3)
 
@@ -178,9 +187,8 @@ def test_on_a_gpu_a_recorded_step_trains_like_a_plain_one(npz, tmp_path, monkeyp
     changes = {"pretrain": 0.5} if model != "adgm" else {}
 
     def losses(name: str) -> torch.Tensor:
-        job = launch.start(
-            str(npz), "best", TINY | {"model": model, "labels": 12, "precision": "float32"} | changes, tmp_path / name
-        )
+        settings = TINY | THEIRS | {"model": model, "labels": 12, "precision": "float32"} | changes
+        job = launch.start(str(npz), "best", settings, tmp_path / name)
         x, y = (torch.from_numpy(a).cuda() for a in (job.data.x_train, job.data.y_train))
         return torch.stack([step.terms for step in fit(job.state, x, y, job.run.config)])
 

@@ -20,17 +20,23 @@ from segma.model import Model
 Rival = M1M2 | ADGM | TripleGAN
 AnyModel = Model | Rival
 RIVALS: dict[str, type[Rival]] = {"m1m2": M1M2, "adgm": ADGM, "triple-gan": TripleGAN}
+OURS = (  # settings that no rival has a use for
+    *("mean_distance", "train_weights", "train_variances", "samples_from", "alpha", "gamma_scale", "phi", "all_rows"),
+    *("kappa", "confidence", "views", "average", "teacher"),
+)
+THEIRS = ("auxiliary_dim", "inner_hidden", "draws", "likelihood", "pretrain", "weight_decay")
 __all__ = ["ADGM", "M1M2", "RIVALS", "AnyModel", "Rival", "Rows", "TripleGAN", "build", "classifies", "encodes"]
 
 
 def build(config: Config, shape: tuple[int, ...], k: int) -> AnyModel:
     """An untrained model of the kind that `config.model` names; CWAE is SeGMA with a single Gaussian."""
-    if config.model in RIVALS:
-        if config.average:
-            raise InputError(f"average = {config.average} is for segma; {config.model} has no averaged weights to set")
+    rival = config.model in RIVALS
+    for name in OURS if rival else THEIRS:
+        if (value := getattr(config, name)) != getattr(Config, name):
+            whose = "segma and cwae" if rival else ", ".join(RIVALS)
+            raise InputError(f"{name} = {value}: {config.model} has no use for it, it is for {whose}")
+    if rival:
         return RIVALS[config.model](config, shape, k)
-    if config.weight_decay:
-        raise InputError(f"weight_decay = {config.weight_decay} is for {', '.join(RIVALS)}; {config.model} has none")
     return Model(config, shape, 1 if config.model == "cwae" else k)
 
 
