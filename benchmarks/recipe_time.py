@@ -1,6 +1,6 @@
 """How long each recipe trains: its steps, a step's time on random images of the data's shape, and the product.
 
-    python benchmarks/recipe_time.py        on two CPU cores three minutes, on a GPU one
+    python benchmarks/recipe_time.py        on two CPU cores a minute and a half
 
 Start, compilation, pictures and checkpoints, seconds each, are not in it.
 """

@@ -40,7 +40,7 @@ def test_typed_settings(typed, name, value):
     ("typed", "message"),
     [
         ("betta=3", r"unknown setting 'betta': did you mean 'beta'\?"),
-        ("zzz=3", "unknown setting 'zzz': known are data, labels"),
+        ("zzz=3", "unknown setting 'zzz': allowed are data, labels"),
         ("beta", "wanted is KEY=VALUE"),
         ("beta=three", "beta = 'three': wanted is a number"),
         ("beta=nan", "beta = nan: allowed is 0 to"),

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from PIL import Image, ImageOps
 
-from segma import attributes, draw, runs
+from segma import draw, runs
 from segma.baselines import AnyModel, classifies, encodes
 from segma.data.pictures import GREY, picture
 from segma.data.values import images_or_table
-from segma.errors import InputError
+from segma.errors import InputError, near
 from segma.model import Model, classify_rows, decode_rows, encode_rows
 
 NEGATIVE = "a negative of what this model knows, it seems; invert the picture for a better answer"
@@ -108,7 +108,7 @@ def class_number(run: runs.Run, name: str) -> int:
     """The number of a class by its name; a near miss is suggested."""
     if name in run.classes:
         return run.classes.index(name)
-    raise InputError(f"class {name!r} is not in {run.path}: {attributes.near(name, run.classes)}")
+    raise InputError(f"class {name!r} is not in {run.path}: {near(name, run.classes)}")
 
 
 def class_samples(

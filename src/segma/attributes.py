@@ -1,11 +1,10 @@
 """Classes that are products of attributes, as "male, smiling" and "not male, smiling" are: found by their names."""
 
-import difflib
 import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from segma.errors import InputError
+from segma.errors import InputError, near
 
 SEPARATORS = (", ", ",", "/", "|", "+", "_", "-", " ")  # the first that splits the names into a product is taken
 
@@ -61,12 +60,3 @@ def locate(classes: Sequence[str], names: Sequence[str]) -> tuple[Axis, list[int
                 raise InputError(f"class {name!r}: {near(name, known)}")
         raise InputError(f"{', '.join(map(repr, names))}: allowed are classes, or values of one attribute")
     return axis, [axis.values.index(name) for name in names]
-
-
-def near(name: str, allowed: Sequence[str]) -> str:
-    """What might have been meant by a name that is not allowed."""
-    lower = {other.lower(): other for other in allowed}
-    match = difflib.get_close_matches(name.lower(), lower, n=1)
-    if match and not name.isdecimal():  # 10 is no misspelt 1
-        return f"did you mean {lower[match[0]]!r}?"
-    return f"allowed are {', '.join(allowed)}"

@@ -1,7 +1,6 @@
 """Every setting of a run in one frozen dataclass; recipes.py fills it."""
 
 import dataclasses
-import difflib
 import math
 import types
 import typing
@@ -9,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from segma.errors import InputError, allowed
+from segma.errors import InputError, near
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Config:
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
-                raise InputError(f"{name} = {getattr(self, name)!r}: {allowed(str(getattr(self, name)), choices)}")
+                raise InputError(f"{name} = {getattr(self, name)!r}: {near(str(getattr(self, name)), choices)}")
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)
             if value is not None and not low <= value <= high:  # NaN fails too
@@ -153,9 +152,7 @@ def _interval(low: float, high: float) -> str:
 def check_names(settings: Iterable[str]) -> None:
     for name in settings:
         if name not in TYPES:
-            near = difflib.get_close_matches(name, TYPES, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(TYPES)}"
-            raise InputError(f"unknown setting {name!r}: {hint}")
+            raise InputError(f"unknown setting {name!r}: {near(name, TYPES)}")
 
 
 def override(config: Config, settings: dict) -> Config:

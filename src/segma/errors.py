@@ -4,11 +4,13 @@ import difflib
 from collections.abc import Iterable
 
 
-def allowed(name: str, names: Iterable[str]) -> str:
-    """The end of a message about an unknown name."""
-    names = list(names)
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]}? Allowed are {', '.join(names)}" if near else f"allowed are {', '.join(names)}"
+def near(name: str, allowed: Iterable[str]) -> str:
+    """What might have been meant by a name that is not allowed: the end of a message about it."""
+    lower = {other.lower(): other for other in allowed}
+    match = difflib.get_close_matches(name.lower(), lower, n=1)
+    if match and not name.isdecimal():  # 10 is no misspelt 1
+        return f"did you mean {lower[match[0]]!r}?"
+    return f"allowed are {', '.join(lower.values())}"
 
 
 class InputError(ValueError):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from segma import runs
-from segma.errors import InputError, RunFailed, allowed
+from segma.errors import InputError, RunFailed, near
 from segma.reproduce import figures, page
 from segma.reproduce.cells import Work
 from segma.reproduce.paper import ROWS, TABLES
@@ -28,7 +28,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     """The items of these names, in the order of the page; `all` is all of them."""
     for name in names:
         if name not in (*ITEMS, "all"):
-            raise InputError(f"item {name!r}: {allowed(name, (*ITEMS, 'all'))}")
+            raise InputError(f"item {name!r}: {near(name, (*ITEMS, 'all'))}")
     return [item for item in ITEMS if item in names or "all" in names]
 
 
@@ -37,7 +37,7 @@ def named(only: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in only.split(",") if name.strip())
     for name in names:
         if name not in ROWS:
-            raise InputError(f"--only {name}: {allowed(name, ROWS)}")
+            raise InputError(f"--only {name}: {near(name, ROWS)}")
     return names
 
 

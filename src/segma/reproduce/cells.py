@@ -191,7 +191,7 @@ def measured(work: Work, job: Job, samples: int | None, alone: bool = False) -> 
     if wanted and earlier.get("fid", {}).get("protocol", {}).get("samples") == wanted:
         wanted = None
     if wanted:
-        slow = ", many minutes on a CPU (--samples 200 takes two)" if work.device == "cpu" and wanted > 1000 else ""
+        slow = ", many minutes on a CPU (--samples 200 takes a few)" if work.device == "cpu" and wanted > 1000 else ""
         work.say(f"{job.run.path.name}: FID of {wanted} samples{slow}")
     model = runs.load_model(job.run, job.device)
     if wanted is None:
