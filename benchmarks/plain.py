@@ -60,9 +60,11 @@ def terms(model: Model, x: Tensor, y: Tensor, config: Config, gamma: float, gene
         views = [change(x[u:], weak, generator), change(x[u:], strong, generator), change(x[:u], strong, generator)]
     codes = model.encode(torch.cat([rows, *views]))
     z, rest = codes[: len(rows)], codes[len(rows) :]
+    beliefs = target.posterior(z[:u].detach())
     return Terms(
         reconstruction(rows, model.decode(z)),
         naive(z, target, gamma).log().to(z.dtype),
         cross_entropy(rest[:-u], torch.cat([y, y]), target) if views else cross_entropy(z[u:], y, target),
-        consistency(z[:u], rest[-u:], target, config.confidence) if views else z.new_zeros(()),
+        consistency(beliefs, rest[-u:], target, config.confidence) if views else z.new_zeros(()),
+        *z.new_zeros(2),
     )

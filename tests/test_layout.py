@@ -12,10 +12,10 @@ SOURCE = ROOT / "src" / "segma"
 # From the top down: a module may import only what stands below it (and, inside data/ and studio/, its neighbours).
 ORDER = """
 __main__ cli progress studio reproduce reproduce.figures reproduce.page reproduce.tables reproduce.cells reproduce.paper
-estimator sweep similarity edit report launch stack record gaussians apply metrics.fid metrics.features
+estimator sweep similarity edit report launch stack record apply metrics.fid metrics.features
 metrics.inception runs metrics.accuracy metrics.editing train rivals fast vectors step state distributed draw plots
 latent density attributes baselines baselines.triple_gan baselines.triple_nets baselines.adgm baselines.m1m2
-baselines.gaussian model form networks objective cramer_wold mixture recipes rival_recipes data config errors
+baselines.gaussian model form critic networks objective cramer_wold mixture recipes rival_recipes data config errors
 """.split()
 
 

@@ -15,14 +15,13 @@ VIEWS = SMALL | {"views": "affine", "kappa": 5.0, "confidence": 0.4, "all_rows":
 NORM = VIEWS | {"network": "blocks", "filters": "4", "hidden": ""}
 CLIPPED = SMALL | {"clip_norm": 1.0, "clip_value": 0.05, "train_variances": True}
 HELD = SMALL | {"holdout": 0.25}
-TEACHER = NORM | {"average": 0.8, "teacher": True}
 CASES = {
     "paper": SMALL,
     "views": VIEWS,
     "norm": NORM,
     "clipped": CLIPPED,
     "held out": HELD,
-    "teacher": TEACHER,
+    "critic": VIEWS | {"critic": 2.0},
 }
 
 

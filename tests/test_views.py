@@ -63,6 +63,22 @@ def test_a_hole_has_its_side():
     assert inside.max().item() == pytest.approx(100, abs=25)  # 10 x 10, cut off at the border
 
 
+def test_bending_moves_places_by_no_more_than_it_may():
+    """A dot stays within a tenth of the side of where it was; dots far from each other go their own ways."""
+    x = torch.zeros(300, 1, 40, 40)
+    x[:, :, 8:11, 8:11] = x[:, :, 30:33, 30:33] = 1
+    out, place = change(x, View(bend=0.1), generator()), torch.arange(40.0)
+    moved = []
+    for part, centre in ((out[:, 0, :20, :20], 9.0), (out[:, 0, 20:, 20:], 11.0)):
+        for axis in (1, 2):
+            along = part.sum(dim=axis)
+            moved.append((along * place[:20]).sum(dim=1) / along.sum(dim=1) - centre)
+    moved = torch.stack(moved)
+    assert moved.abs().max() < 4.5
+    assert moved.abs().mean(dim=1).min() > 0.8
+    assert moved.corrcoef().triu(1).abs().max() < 0.25
+
+
 def test_noise_on_tables_has_its_deviation():
     out = change(torch.zeros(4000, 5), VIEWS["noise"][1], generator())
     assert out.std().item() == pytest.approx(0.3, rel=0.03)
@@ -78,7 +94,7 @@ def test_rotation_is_rigid():
     assert (change(bar, View(rotate=20), generator()) - bar).abs().mean() > 0.02
 
 
-@pytest.mark.parametrize("name", ["affine", "street", "noise"])
+@pytest.mark.parametrize("name", ["affine", "pen", "street", "noise"])
 def test_several_generators_draw_as_each_alone(name):
     x = torch.rand(6, 5) if name == "noise" else torch.rand(6, 3, 8, 8)
     _, strong = VIEWS[name]

@@ -1,6 +1,6 @@
 """Settings of a recipe compared without test labels: python tools/compare.py DATA "key=value ..." "..."
 
-    python tools/compare.py digits --seeds 4 "" "network=mixed filters=16x32 hidden=256x256 average=0.995 teacher=true"
+    python tools/compare.py digits --seeds 4 "" "critic=5 average=0.995"
 
 Each argument is a set of settings over the recipe; "" is the recipe itself. For each and for every label seed a model
 is trained with as many rows held out as there are labels. A line says:
@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from segma import data, launch
+from segma import data, draw, launch, runs
+from segma.apply import class_samples
 from segma.config import Config, assignments
 from segma.data.arrays import Data
-from segma.gaussians import fit_to_codes
 from segma.metrics import fid, inception
 from segma.metrics.features import blocks, features, interpolated, reconstructed, sampled, some_rows, statistics
 from segma.model import Model, classify_rows
@@ -72,22 +72,23 @@ class Fid:
         return "  ".join(f"{name} {fid.frechet(self.real, self.of(images)):.2f}" for name, images in made.items())
 
 
-def line(name: str, whole: Data, settings: dict, args: argparse.Namespace, judge: Fid | None) -> str:
+def line(name: str, number: int, whole: Data, settings: dict, args: argparse.Namespace, judge: Fid | None) -> str:
     wrong, opinions, seconds, terms, model = [], [], 0.0, {}, None
     for seed in range(args.seeds):
         with tempfile.TemporaryDirectory() as folder:
             config = config_of(whole, name, settings, seed, args)
             job, terms, took = trained(whole, config, Path(folder) / "run", args.device)
         model, seconds = job.state.result.eval(), seconds + took
-        if config.samples_from == "codes":
-            fit_to_codes(model, job.data.x_train)
         wrong.append(np.mean(classify_rows(model, job.data.x_test).argmax(dim=1).cpu().numpy() != job.data.y_test))
         opinions.append(classify_rows(model, whole.x_train[:JUDGED]).argmax(dim=1).cpu().numpy())
     apart = [np.mean(a != b) for a, b in itertools.combinations(opinions, 2)]
     parts = [f"held out {np.mean(wrong):6.2%}"]
     parts += [f"disagree {np.mean(apart):6.2%}"] if apart else []
     parts += [judge.scores(model)] if judge and model else []
-    parts += [f"{key} {terms[key]:.3g}" for key in ("reconstruction", "log_distance", "consistency")]
+    if args.pictures and model:
+        runs.write(args.pictures / f"{name}-{number}.png", draw.png(draw.grid(class_samples(model, 10, seed=0))))
+    told = ("reconstruction", "log_distance", "consistency", "unreal", "criticism")
+    parts += [f"{key} {terms[key]:.3g}" for key in told]
     return "  ".join([*parts, f"{seconds / args.seeds:.0f} s"])
 
 
@@ -99,15 +100,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--steps", type=int, help="of each model; else the recipe's")
     parser.add_argument("--fid", type=int, metavar="N", help="images to generate for it")
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="where samples of each go")
     parser.add_argument("--device", default="auto")
     args = parser.parse_args()
     args.device = launch.choose_device(args.device)
     whole = launch.read_data(args.data, {}, None, None)
     judge = Fid(whole.x_train, args.fid, args.device) if args.fid else None
-    for text in args.settings:
+    for number, text in enumerate(args.settings):
         print(f"{text or 'the recipe'}\n    ", end="", flush=True)
         try:
-            print(line(args.data, whole, assignments(text.split()), args, judge), flush=True)
+            print(line(args.data, number, whole, assignments(text.split()), args, judge), flush=True)
         except Exception as problem:  # one that fails leaves the others alone
             print(f"failed: {problem!r}", flush=True)
 

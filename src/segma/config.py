@@ -25,7 +25,7 @@ class Config:
     # the networks
     model: str = "segma"
     recipe: str = "best"
-    network: str = "mlp"  # mlp, strided, blocks or mixed (networks.py)
+    network: str = "mlp"  # mlp, strided or blocks (networks.py)
     hidden: tuple[int, ...] = (1024, 1024)  # widths of the encoder's dense layers; the decoder mirrors them
     filters: tuple[int, ...] = ()  # channels of its convolutions
     latent_dim: int = 10
@@ -33,7 +33,6 @@ class Config:
     mean_distance: float = 1.0  # between any two means at the start
     train_weights: bool = False  # p_k; otherwise the labelled shares
     train_variances: bool = False  # sigma_k^2; otherwise 1
-    samples_from: str = "mixture"  # or codes: a full Gaussian per class, fitted to the training rows' codes
     # the objective
     alpha: float = 5.0  # weight of log d^2
     beta: float = 10.0  # weight of the cross-entropy
@@ -43,6 +42,7 @@ class Config:
     kappa: float = 0.0  # weight of the consistency of two views; 0 is off
     confidence: float = 0.95  # posterior above which an unlabelled row teaches its strong view
     views: str = "none"  # how views are made (data/views.py)
+    critic: float = 0.0  # weight of what a critic thinks of generated pictures (critic.py); 0 is off
     # the rivals (baselines/)
     auxiliary_dim: int = 100  # ADGM's a; of M1+M2, the code of M1
     inner_hidden: tuple[int, ...] = (300,)  # widths of M2's networks, which work on M1's codes
@@ -61,7 +61,6 @@ class Config:
     clip_norm: float = 0.0  # global gradient norm; 0 is off
     clip_value: float = 0.0  # then each gradient's size; 0 is off
     average: float = 0.0  # decay of the averaged weights that are used after training; 0 is off
-    teacher: bool = False  # the averaged weights give consistency its labels, not those that train
     precision: str = "tf32"  # of the networks: float32; tf32 or bfloat16 where the device has them
     # the run
     seed: int = 0  # initial weights, batch order, views
@@ -80,8 +79,6 @@ class Config:
         for name in ("hidden", "filters", "inner_hidden"):
             if any(width < 1 for width in getattr(self, name)):
                 raise InputError(f"{name} = {getattr(self, name)}: every width must be at least 1")
-        if self.teacher and not self.average:
-            raise InputError("teacher = True needs averaged weights, for instance average=0.999")
         if self.network != "mlp" and not self.filters:
             raise InputError(f"network = {self.network!r} needs filters, for instance filters=32,64,64")
 
@@ -105,10 +102,9 @@ class Config:
 CHOICES = {
     "model": ("segma", "cwae", "m1m2", "adgm", "triple-gan"),
     "recipe": ("best", "paper"),
-    "network": ("mlp", "strided", "blocks", "mixed"),
-    "samples_from": ("mixture", "codes"),
+    "network": ("mlp", "strided", "blocks"),
     "phi": ("auto", "paper", "exact"),
-    "views": ("none", "noise", "affine", "photo", "street"),
+    "views": ("none", "noise", "affine", "pen", "photo", "street"),
     "likelihood": ("bernoulli", "gaussian"),
     "schedule": ("constant", "cosine", "tail"),
     "precision": ("float32", "tf32", "bfloat16"),
@@ -124,6 +120,7 @@ RANGES = {
     "gamma_scale": (1e-9, 1e9),
     "kappa": (0, 1e9),
     "confidence": (0, 1),
+    "critic": (0, 1e9),
     "auxiliary_dim": (1, 4096),
     "draws": (1, 1000),
     "pretrain": (0, 1),

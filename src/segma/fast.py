@@ -3,13 +3,13 @@
 Auto-encoders of this size keep a GPU waiting for launches, and for small kernels that wait for one another. So the step
 is recorded once and replayed; the codes' terms and the gradients of the dense layers' weights, for which nothing waits,
 run beside the rest; and weights, gradients and Adam's moments lie in one vector each, so that clipping and Adam are a
-handful of kernels, or two where the run is long enough to compile them.
+handful of kernels, or two where the run is long enough to compile them; then a batch norm takes its ReLU along, too.
 """
 
 import importlib.util
 import shutil
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,20 +19,27 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from segma.config import Config
 from segma.model import Model
 from segma.state import State
-from segma.step import Parts, Scales, batch_terms, beliefs_of, blend, distance_term, label_terms, picture_term
+from segma.step import Batch, Parts, Scales, batch_terms, blend, distance_term, label_terms, picture_term
 from segma.vectors import Vectors, adam, lay_out, views
+
+Forwards = dict[nn.Module, Callable[[Tensor], Tensor]]
 
 LONG = 20_000  # steps of a run that repay compiling, which takes some ten seconds the first time on a machine
 
-Batch = Callable[[], tuple[Tensor, Tensor]]  # gives encoder_inputs and the labels of the labelled rows
-
 
 def capture(
-    state: State, batch: Batch, u: int, scales: Scales, config: Config, generator: torch.Generator, steps: int
+    state: State,
+    batch: Callable[[], Batch],
+    u: int,
+    scales: Scales,
+    config: Config,
+    generator: torch.Generator,
+    steps: int,
 ) -> Callable[[], Tensor]:
     """The step as a function that replays it and returns what step.NAMES lists, in a tensor that the next one reuses.
 
@@ -40,11 +47,16 @@ def capture(
     """
     step, vectors = fast_step(state, batch, u, scales, config, compiler(steps))
     with products(config):
-        return recorded(step, [state], vectors, [generator] if config.views != "none" else [])
+        return recorded(step, [state], vectors, [generator] if config.views != "none" or config.critic else [])
 
 
 def fast_step(
-    state: State, batch: Batch, u: int, scales: Scales, config: Config, compiled: Callable = lambda function: function
+    state: State,
+    batch: Callable[[], Batch],
+    u: int,
+    scales: Scales,
+    config: Config,
+    compiled: Callable = lambda function: function,
 ) -> tuple[Callable[[], Tensor], Vectors]:
     """The step as a function: batch, terms, backward pass, clipping, Adam, averaged weights; and the vectors into which
     it has moved the state's numbers. A GPU records it, a CPU runs it."""
@@ -58,11 +70,12 @@ def fast_step(
     low |= {p: p.detach() for p in codes_bias(state.model)}
     places = {p: p.grad for p in group["params"]}
     others = [p for p in group["params"] if p not in dense_parameters(state.model)]
+    forwards = dense_aside(state.model, low, places, beside, compiled) | norms_with_relu(state.model, compiled)
 
     def step() -> Float[Tensor, " names"]:
-        inputs, y = batch()
-        with dense_layers_aside(state.model, low, places, beside, compiled):
-            terms = batch_terms(state.model, inputs, y, u, scales, config, parts, beliefs_of(state, inputs, u, config))
+        inputs, y, draws = batch()
+        with replaced(forwards):
+            terms = batch_terms(state.model, inputs, y, u, scales, config, parts, draws)
         felt = [(term, weight) for term, weight in zip(terms, weights, strict=True) if term.requires_grad]
         # One call for all terms: nothing has to wait for their sum.
         found = torch.autograd.grad(
@@ -137,27 +150,56 @@ class Dense:
 
 
 @contextmanager
-def dense_layers_aside(
-    model: Model, low: dict[Tensor, Tensor], places: dict[Tensor, Tensor], beside: Beside, compiled: Callable
-) -> Generator[None]:
-    """Within, the model's dense layers read the weights of `low`, leave their gradients in `places` to `beside`, and
-    take a ReLU that follows along."""
-    changed: list[nn.Module] = []
-    order = [*model.encoder.children(), nn.Identity(), *model.decoder.children(), nn.Identity()]
-    for layer, after in pairwise(order):
-        if isinstance(layer, nn.Linear):
-            relu, (w, b) = isinstance(after, nn.ReLU), (layer.weight, layer.bias)
-            forward = Dense(low[w], low[b], places[w], places[b], relu, beside, compiled(finish))
-            layer.__dict__["forward"] = forward  # on the instance, over the class's
-            changed.append(layer)
-            if relu:
-                after.__dict__["forward"] = _as_it_is
-                changed.append(after)
+def replaced(forwards: Forwards) -> Generator[None]:
+    """Within, layers compute as told here."""
+    for layer, forward in forwards.items():
+        layer.__dict__["forward"] = forward  # on the instance, over the class's
     try:
         yield
     finally:
-        for layer in changed:
+        for layer in forwards:
             del layer.__dict__["forward"]
+
+
+def dense_aside(
+    model: Model, low: dict[Tensor, Tensor], places: dict[Tensor, Tensor], beside: Beside, compiled: Callable
+) -> Forwards:
+    """Dense layers that read the weights of `low` and leave their gradients in `places` to `beside`."""
+    found: Forwards = {}
+    for layer, relu in _with_relu(model, nn.Linear):
+        w, b = layer.weight, layer.bias
+        found[layer] = Dense(low[w], low[b], places[w], places[b], relu is not None, beside, compiled(finish))
+        found |= {relu: _as_it_is} if relu else {}
+    return found
+
+
+def norms_with_relu(model: Model, compiled: Callable) -> Forwards:
+    """Batch norms that take a ReLU along: compiled, the two read and write half as much as one after another."""
+    found: Forwards = {}
+    for layer, relu in _with_relu(model, nn.BatchNorm2d):
+        if relu:
+            found |= {layer: partial(_normalised, layer, compiled(norm_relu)), relu: _as_it_is}
+    return found
+
+
+def _with_relu(model: Model, kind: type[nn.Module]) -> Iterator[tuple[Any, nn.Module | None]]:
+    """The model's layers of a kind, each with the ReLU that follows it, if one does."""
+    order = [*model.encoder.children(), nn.Identity(), *model.decoder.children(), nn.Identity()]
+    for layer, after in pairwise(order):
+        if isinstance(layer, kind):
+            yield layer, after if isinstance(after, nn.ReLU) else None
+
+
+def _normalised(layer: nn.BatchNorm2d, way: Callable[..., Tensor], x: Tensor) -> Tensor:
+    if layer.num_batches_tracked is not None:
+        layer.num_batches_tracked.add_(1)
+    return way(x, layer.running_mean, layer.running_var, layer.weight, layer.bias, layer.momentum, layer.eps)
+
+
+def norm_relu(
+    x: Tensor, mean: Tensor, variance: Tensor, weight: Tensor, bias: Tensor, momentum: float, eps: float
+) -> Tensor:
+    return F.batch_norm(x, mean, variance, weight, bias, True, momentum, eps).relu()
 
 
 def _as_it_is(x: Tensor) -> Tensor:

@@ -10,9 +10,11 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.func import functional_call
 
-from segma import networks
+from segma import critic, networks
 from segma.config import Config
+from segma.errors import InputError
 from segma.form import Form
 from segma.mixture import Mixture
 
@@ -27,12 +29,9 @@ class Model(Form):
         self.means = nn.Parameter(initial_means(k, config.latent_dim, config.mean_distance, config.seed))
         self.log_weights = nn.Parameter(torch.full((k,), -math.log(k)), requires_grad=config.train_weights)
         self.log_variances = nn.Parameter(torch.zeros(k), requires_grad=config.train_variances)
-        self.own_gaussians = config.samples_from == "codes"
-        self.offsets: Tensor
-        self.factors: Tensor
-        if self.own_gaussians:  # in deviations of the component, from its mean (gaussians.py)
-            self.register_buffer("offsets", torch.zeros(k, config.latent_dim))
-            self.register_buffer("factors", torch.eye(config.latent_dim).repeat(k, 1, 1))
+        if config.critic and not self.is_image:
+            raise InputError(f"critic = {config.critic} is for images; for a table allowed is 0")
+        self.critic = critic.build(self.inner, config.seed) if config.critic else None
 
     @property
     def mixture(self) -> Mixture:
@@ -61,11 +60,9 @@ class Model(Form):
         return self.decode(self.draw(y, generator))
 
     def draw(self, y: Int[Tensor, " n"], generator: torch.Generator, spread: float = 1.0) -> Float[Tensor, "n d"]:
-        """A code from the component of each class, or its Gaussian; `spread` multiplies the distance from its mean."""
+        """A code from the component of each class; `spread` multiplies the distance from its mean."""
         target = self.mixture
         noise = spread * torch.randn(len(y), target.d, generator=generator, device=generator.device).to(target.means)
-        if self.own_gaussians:
-            noise = self.offsets[y] + (self.factors[y] @ noise[:, :, None])[:, :, 0]
         return target.means[y] + target.variances[y].sqrt()[:, None] * noise
 
     def encode(self, x: Float[Tensor, " n *shape"]) -> Float[Tensor, "n d"]:
@@ -78,6 +75,13 @@ class Model(Form):
     def decode_raw(self, z: Float[Tensor, "n d"]) -> Float[Tensor, " n *shape"]:
         with self._networks(z.device):
             return self.decoder(z)
+
+    def criticise(self, x: Float[Tensor, " n *shape"], fixed: bool = False) -> Float[Tensor, " n"]:
+        """The critic's scores of pictures; `fixed` for who learns from it, when it does not learn itself."""
+        assert self.critic is not None
+        held = {name: p.detach() if fixed else p for name, p in self.critic.named_parameters()}
+        with self._networks(x.device):
+            return functional_call(self.critic, held, (x,)).flatten().to(self.means.dtype)
 
     @property
     def precision(self) -> torch.dtype:

@@ -3,7 +3,6 @@
 Images go through as float (n, c, h, w), tables as (n, features). The decoder ends before its output function.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable
 from itertools import pairwise
@@ -53,33 +52,18 @@ def blocks(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module
         config,
         shape,
         down=lambda a, b: [
-            *(nn.Conv2d(a, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU()),
-            *(nn.Conv2d(b, b, 3, stride=2, padding=1), nn.BatchNorm2d(b), nn.ReLU()),
+            *(nn.Conv2d(a, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
+            *(nn.Conv2d(b, b, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
         ],
         up=lambda b, a: [
-            *(nn.BatchNorm2d(b), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1)),
-            *(nn.BatchNorm2d(b), nn.ReLU(), nn.ConvTranspose2d(b, a, 4, stride=2, padding=1)),
+            *(nn.BatchNorm2d(b), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1, bias=False)),
+            *(nn.BatchNorm2d(b), nn.ReLU()),
+            nn.ConvTranspose2d(b, a, 4, stride=2, padding=1, bias=a == shape[0]),  # else a batch norm shifts it
         ],
     )
 
 
-def mixed(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
-    """Not in the paper: small pictures are read by convolutions, with batch norm and halved before anything else is
-    done, and drawn by the dense layers of `mlp`, which blur strokes less."""
-    encoder, _ = _convolutional(
-        dataclasses.replace(config, hidden=()),
-        shape,
-        down=lambda a, b: [
-            *(nn.Conv2d(a, b, 4, stride=2, padding=1), nn.BatchNorm2d(b), nn.ReLU()),
-            *(nn.Conv2d(b, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU()),
-        ],
-        up=lambda b, a: [],
-    )
-    _, decoder = mlp(config, shape)
-    return encoder, decoder
-
-
-NETWORKS = {"mlp": mlp, "strided": strided, "blocks": blocks, "mixed": mixed}
+NETWORKS = {"mlp": mlp, "strided": strided, "blocks": blocks}
 
 
 def _dense(widths: list[int]) -> Layers:

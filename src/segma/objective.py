@@ -20,10 +20,15 @@ class Terms(NamedTuple):
     log_distance: Float[Tensor, " *models"]
     cross_entropy: Float[Tensor, " *models"]
     consistency: Float[Tensor, " *models"]
+    unreal: Float[Tensor, " *models"]  # what a critic thinks of generated pictures
+    criticism: Float[Tensor, " *models"]  # how wrong the critic is
 
-    def total(self, alpha: Number, beta: Number, kappa: Number = 0.0) -> Float[Tensor, " *models"]:
-        """MSE + alpha log d^2 + beta CE (Definition 1), and kappa times the consistency, which is not the paper's."""
-        return self.reconstruction + alpha * self.log_distance + beta * self.cross_entropy + kappa * self.consistency
+    def total(
+        self, alpha: Number, beta: Number, kappa: Number = 0.0, critic: Number = 0.0
+    ) -> Float[Tensor, " *models"]:
+        """MSE + alpha log d^2 + beta CE (Definition 1); what else counts is not the paper's."""
+        paper = self.reconstruction + alpha * self.log_distance + beta * self.cross_entropy
+        return paper + kappa * self.consistency + critic * self.unreal + self.criticism
 
 
 def reconstruction(x: Float[Tensor, " n *shape"], x_hat: Float[Tensor, " n *shape"]) -> Float[Tensor, ""]:

@@ -14,9 +14,7 @@ from segma import distributed, draw, runs
 from segma.apply import class_samples
 from segma.baselines import classifies
 from segma.data.arrays import Data
-from segma.gaussians import fit_to_codes
 from segma.metrics.accuracy import error
-from segma.model import Model
 from segma.state import State
 from segma.step import rows_per_step, steps_in_all
 from segma.train import Step
@@ -121,8 +119,6 @@ def look(job: Job, step: int) -> float | None:
     if distributed.rank() > 0:
         return None
     model = job.state.result.eval()
-    if job.run.config.samples_from == "codes" and isinstance(model, Model):
-        fit_to_codes(model, job.data.x_train)
     known = classifies(job.run.config)
     wrong = error(model, job.data.x_test, job.data.y_test) if known and (job.data.y_test >= 0).any() else None
     if model.is_image:

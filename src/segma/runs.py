@@ -3,6 +3,7 @@
 Every file is written whole or not at all, nothing is deleted, and no pickle is read.
 """
 
+import dataclasses
 import fcntl
 import json
 import os
@@ -137,8 +138,8 @@ def load_mixture(run: Run, device: str = "cpu") -> Model:
 
 
 def load_model(run: Run, device: str = "cpu") -> AnyModel:
-    """The trained model, ready to use."""
-    model = build(run.config, run.shape, len(run.classes))
+    """The trained model, ready to use: without its critic, which is of use only while it trains."""
+    model = build(dataclasses.replace(run.config, critic=0.0), run.shape, len(run.classes))
     tensors, _ = read_tensors(run.path / "model.safetensors", NO_MODEL)
     try:
         model.load_state_dict(tensors)
@@ -150,7 +151,8 @@ def load_model(run: Run, device: str = "cpu") -> AnyModel:
 
 
 def save_model(run: Run, model: AnyModel, step: int) -> None:
-    write_tensors(run.path / "model.safetensors", model.state_dict(), {"step": str(step)})
+    tensors = {name: value for name, value in model.state_dict().items() if not name.startswith("critic.")}
+    write_tensors(run.path / "model.safetensors", tensors, {"step": str(step)})
 
 
 def steps_done(run: Run) -> int:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call
 
-from segma import fast
+from segma import critic, fast
 from segma.config import Config
 from segma.data.arrays import Data
 from segma.errors import RunFailed
@@ -18,9 +18,9 @@ from segma.model import Model
 from segma.objective import Terms
 from segma.record import Job
 from segma.state import State
-from segma.step import Parts, Scales, blend, encoder_inputs, rate, rows_per_step, scales, steps_in_all
+from segma.step import Batch, Parts, Scales, blend, encoder_inputs, rate, rows_per_step, scales, steps_in_all
 from segma.train import CHECK_EVERY, BatchTerms, Step, one_by_one, row_numbers
-from segma.vectors import Vectors, adam, lay_out, stacked
+from segma.vectors import adam, lay_out, stacked
 
 
 def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[Step | None]]]]:
@@ -37,7 +37,7 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
     speeds = states[0].model.means.new_zeros(len(group), 1).detach()
     generators = [torch.Generator(device) for _ in group]
 
-    def batch() -> tuple[Tensor, Tensor]:
+    def batch() -> Batch:
         labels = y.gather(1, rows[:, u:])
         raw = x[(held_out.gather(1, rows) if held_out is not None else rows).flatten()]
         if states[0].model.is_image:  # prepared alike in all
@@ -45,7 +45,10 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
         else:
             parts = raw.unflatten(0, (len(group), -1))
             prepared = torch.stack([state.model.prepare(part) for state, part in zip(states, parts, strict=True)])
-        return encoder_inputs(prepared, u, first, generators), labels
+        inputs, like = encoder_inputs(prepared, u, first, generators), states[0].model
+        draws = [critic.draw(u, like.means, like.inner, each) for each in generators if first.critic]
+        together = critic.Draws(*map(torch.stack, zip(*draws, strict=True))) if draws else None
+        return Batch(inputs, labels, together)
 
     weights = _columns([scales(config, n, k) for config in configs], speeds)
     step = _together(states, batch, u, weights, first, speeds, last, generators)
@@ -57,7 +60,7 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
             break
         rows.copy_(now)
         speeds.copy_(speed)
-        for generator, config in zip(generators, configs, strict=True) if first.views != "none" else ():
+        for generator, config in zip(generators, configs, strict=True) if first.views != "none" or first.critic else ():
             generator.manual_seed(config.seed * 2**32 + number)
         terms = step().clone()
         for state in states:
@@ -111,7 +114,7 @@ def _columns(each: Sequence[Scales], like: Tensor) -> Scales:
 
 def _together(
     states: Sequence[State],
-    batch: Callable[[], tuple[Tensor, Tensor]],
+    batch: Callable[[], Batch],
     u: int,
     weights: Scales,
     config: Config,
@@ -130,6 +133,7 @@ def _together(
     low = weight if vectors.low is None else dict(zip(trained, stacked(vectors.low, trained), strict=True))
     low = low | {p: weight[p] for p in fast.codes_bias(model)}
     others = [p for p in trained if p not in fast.dense_parameters(model)]
+    forwards = fast.dense_aside(model, low, place, beside, compiled)
     leaves, places = [weight[p].requires_grad_() for p in others], [place[p] for p in others]
     names = {p: f"model.{name}" for name, p in model.named_parameters()}
     fixed = {
@@ -138,19 +142,17 @@ def _together(
         if not p.requires_grad
     }
     buffers = {f"model.{name}": value for name, value in _stack_buffers([state.model for state in states]).items()}
-    beliefs_of = _teachers(states, vectors, fixed, names) if config.teacher else None
     seeds = [torch.as_tensor(scale).to(speeds).expand(len(states)) for scale in weights.weights]
 
-    def one(own: list[Tensor], shared: dict, inputs: Tensor, y: Tensor, scale: Scales, beliefs: Tensor | None) -> tuple:
+    def one(own: list[Tensor], shared: dict, inputs: Tensor, y: Tensor, scale: Scales, draws: Any) -> tuple:
         tensors = {names[p]: value for p, value in zip(others, own, strict=True)} | shared
-        return tuple(functional_call(terms_of, tensors, (inputs, y, u, scale, config, parts, beliefs)))
+        return tuple(functional_call(terms_of, tensors, (inputs, y, u, scale, config, parts, draws)))
 
     def step() -> Tensor:
-        inputs, y = batch()
-        with fast.dense_layers_aside(model, low, place, beside, compiled):
-            beliefs = beliefs_of(inputs[:, :u]) if beliefs_of else None
-            ways = (0, 0, 0, 0, 0, None if beliefs is None else 0)
-            terms = Terms(*torch.vmap(one, ways)(leaves, fixed | buffers, inputs, y, weights, beliefs))
+        inputs, y, draws = batch()
+        with fast.replaced(forwards):
+            ways = (0, 0, 0, 0, 0, None if draws is None else 0)
+            terms = Terms(*torch.vmap(one, ways)(leaves, fixed | buffers, inputs, y, weights, draws))
         felt = [(term, seed) for term, seed in zip(terms, seeds, strict=True) if term.requires_grad]
         found = torch.autograd.grad(
             [term for term, _ in felt], [beside.anchor, *leaves], [seed for _, seed in felt], allow_unused=True
@@ -166,7 +168,7 @@ def _together(
     if not speeds.is_cuda:
         return step
     with fast.products(config):
-        return fast.recorded(step, list(states), vectors, generators if config.views != "none" else [])
+        return fast.recorded(step, list(states), vectors, generators if config.views != "none" or config.critic else [])
 
 
 def _of_all(part: Callable, compiled: Callable) -> Callable:
@@ -188,33 +190,6 @@ def _of_all(part: Callable, compiled: Callable) -> Callable:
             return out, (0,) * len(out) if isinstance(out, tuple) else 0
 
     return Together.apply
-
-
-def _teachers(
-    states: Sequence[State], vectors: Vectors, fixed: dict[str, Tensor], names: dict[Tensor, str]
-) -> Callable[[Tensor], Tensor]:
-    """step.beliefs_of for all models at once: what the averaged weights think of the rows of each."""
-    trained = states[0].optimizer.param_groups[0]["params"]
-    assert vectors.average is not None
-    weights = {names[p]: value for p, value in zip(trained, stacked(vectors.average, trained), strict=True)}
-    buffers = {f"model.{name}": value for name, value in _stack_buffers([state.average for state in states]).items()}
-    posterior = Posterior(states[0].average)
-
-    def one(tensors: dict[str, Tensor], x: Tensor) -> Tensor:
-        return functional_call(posterior, tensors, (x,))
-
-    return torch.no_grad()(lambda x: torch.vmap(one)(weights | fixed | buffers, x))
-
-
-class Posterior(nn.Module):
-    """Model.classify as a module: what functional_call can take."""
-
-    def __init__(self, model: Model) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.model.classify(x)
 
 
 def _stack_buffers(models: Sequence[Model]) -> dict[str, Tensor]:

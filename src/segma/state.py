@@ -11,6 +11,14 @@ from segma.baselines import AnyModel
 from segma.config import Config
 
 
+def channels_last(model: AnyModel) -> None:
+    """Lay the filters out so, also those of a single channel: PyTorch sees no difference there, but goes by it."""
+    for p in model.parameters():
+        if p.ndim == 4:
+            _, c, h, w = p.shape
+            p.data = p.data.contiguous(memory_format=torch.channels_last).as_strided(p.shape, (c * h * w, 1, c * w, c))
+
+
 @dataclass
 class State:
     model: Any  # what baselines.build gives
@@ -22,7 +30,7 @@ class State:
     def start(cls, model: AnyModel, config: Config) -> "State":
         cuda = next(model.parameters()).is_cuda  # a captured step reads the rate from the GPU
         if cuda:
-            model.to(memory_format=torch.channels_last)  # ty: ignore[no-matching-overload]  # twice as fast there
+            channels_last(model)  # twice as fast there
         rate = torch.tensor(config.learning_rate, device="cuda") if cuda else config.learning_rate
         trained = [p for p in model.parameters() if p.requires_grad]
         betas = getattr(model, "BETAS", (0.9, 0.999))

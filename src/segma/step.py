@@ -13,12 +13,21 @@ from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_no
 from segma import distributed
 from segma.config import Config
 from segma.cramer_wold import silverman
+from segma.critic import Draws, codes_to_judge, opinions
 from segma.data.views import VIEWS, View, change
 from segma.model import Model, as_mixture, output
 from segma.objective import Number, Terms, consistency, cross_entropy, log_distance, reconstruction
 from segma.state import State
 
 NAMES = (*Terms._fields, "loss", "gradient")  # what a step reports; gradient is its norm before clipping
+
+
+class Batch(NamedTuple):
+    """What a step takes: `encoder_inputs`, the labels of its labelled rows, and a critic's random numbers, if any."""
+
+    inputs: Float[Tensor, " inputs *shape"]
+    y: Int[Tensor, " labelled"]
+    draws: Draws | None = None
 
 
 class Scales(NamedTuple):
@@ -29,17 +38,18 @@ class Scales(NamedTuple):
     beta: Number
     kappa: Number
     confidence: Number
+    critic: Number
 
     @property
     def weights(self) -> tuple[Number, ...]:
         """What each of Terms counts."""
-        return 1.0, self.alpha, self.beta, self.kappa
+        return 1.0, self.alpha, self.beta, self.kappa, self.critic, 1.0
 
 
 def scales(config: Config, n: int, k: int) -> Scales:
     u, m = rows_per_step(config, n)
     gamma = config.gamma_scale * silverman((u + m if config.all_rows else u) / k)
-    return Scales(gamma, config.alpha, config.beta, config.kappa, config.confidence)
+    return Scales(gamma, config.alpha, config.beta, config.kappa, config.confidence, config.critic)
 
 
 def rows_per_step(config: Config, n: int) -> tuple[int, int]:
@@ -90,24 +100,23 @@ def batch_terms(
     scales: Scales,
     config: Config,
     parts: "Parts | None" = None,
-    beliefs: Float[Tensor, "u k"] | None = None,
+    draws: Draws | None = None,
 ) -> Terms:
-    """The terms of one batch of `encoder_inputs`, whose labelled rows y labels; `beliefs` are a teacher's, if any."""
+    """The terms of one batch of `encoder_inputs`, whose labelled rows y labels; `draws` are for a critic, if any."""
     distance, labels, picture, aside = parts or Parts()
     z = model.encode(inputs)
     n = u + len(y) if config.all_rows else u
     plain, x = (z, inputs) if n == len(z) else (z[:n], inputs[:n])
     with aside(plain):
         away = distance(plain, model.mixture_parts, scales, config)
-    with aside(z, y, beliefs):
-        wrong, apart = labels(z, y, u, model.mixture_parts, scales, config, beliefs)
-    return Terms(picture(x, model.decode_raw(plain), model.is_image), away, wrong, apart)
-
-
-@torch.no_grad()
-def beliefs_of(state: State, inputs: Float[Tensor, " inputs *shape"], u: int, config: Config) -> Tensor | None:
-    """What the averaged weights think of the plain unlabelled rows, where they are to teach."""
-    return state.average.classify(inputs[:u]) if config.teacher else None
+    with aside(z, y):
+        wrong, apart = labels(z, y, u, model.mixture_parts, scales, config)
+    if draws is None:
+        none = away.new_zeros(())
+        return Terms(picture(x, model.decode_raw(plain), model.is_image), away, wrong, apart, none, none)
+    raw = model.decode_raw(torch.cat([plain, codes_to_judge(plain[:u], model.mixture, draws)]))
+    seen = opinions(model.criticise, x[:u], output(raw[n:], True, x.dtype), draws)
+    return Terms(picture(x, raw[:n], True), away, wrong, apart, *seen)
 
 
 def distance_term(
@@ -123,19 +132,17 @@ def label_terms(
     mixture: tuple[Tensor, ...],
     scales: Scales,
     config: Config,
-    beliefs: Float[Tensor, "u k"] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Cross-entropy and consistency.
 
     With views, the labelled rows are learned from both of theirs, and the unlabelled's strong ones from what the model
-    thinks of the plain ones, or what a teacher thinks of them.
+    thinks of the plain ones.
     """
     target = as_mixture(*mixture)
     if config.views == "none":
         return cross_entropy(z[u:], y, target), z.new_zeros(())
     n = u + len(y) if config.all_rows else u
-    beliefs = target.posterior(z[:u].detach()) if beliefs is None else beliefs
-    agreement = consistency(beliefs, z[-u:], target, scales.confidence)
+    agreement = consistency(target.posterior(z[:u].detach()), z[-u:], target, scales.confidence)
     return cross_entropy(z[n:-u], torch.cat([y, y]), target), agreement
 
 
@@ -154,7 +161,7 @@ class Parts(NamedTuple):
 
 def update(state: State, terms: Terms, config: Config) -> Float[Tensor, " names"]:
     """Backward, clip, Adam, averaged weights; returns what NAMES lists."""
-    loss = terms.total(config.alpha, config.beta, config.kappa)
+    loss = terms.total(config.alpha, config.beta, config.kappa, config.critic)
     state.optimizer.zero_grad(set_to_none=True)
     loss.backward()
     trained = state.optimizer.param_groups[0]["params"]

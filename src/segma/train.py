@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from segma import distributed, fast, rivals
+from segma import critic, distributed, fast, rivals
 from segma.baselines import AnyModel, Rows
 from segma.config import Config
 from segma.data.batches import interleaved, read_ahead, shuffled, stream
@@ -21,9 +21,9 @@ from segma.objective import Terms
 from segma.state import State
 from segma.step import (
     NAMES,
+    Batch,
     Scales,
     batch_terms,
-    beliefs_of,
     encoder_inputs,
     rate,
     rows_per_step,
@@ -66,9 +66,11 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
 
     prepare = fast.compiler(last if device.type == "cuda" else 0)(_prepared)
 
-    def batch() -> tuple[Tensor, Tensor]:
+    def batch() -> Batch:
         prepared = prepare(model, raw, rows if here else None)
-        return encoder_inputs(prepared[None], part, config, [generator])[0], y[rows[part:]]
+        inputs = encoder_inputs(prepared[None], part, config, [generator])[0]
+        draws = critic.draw(part, model.means, model.inner, generator) if config.critic else None
+        return Batch(inputs, y[rows[part:]], draws)
 
     model.train()
     names = NAMES
@@ -76,7 +78,7 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
         if distributed.size() > 1:
             raise InputError(f"{config.model} trains in one process, not in {distributed.size()}")
         step, names = (
-            rivals.stepper(state, model, lambda: _rows(*batch(), u), config, generator, last),
+            rivals.stepper(state, model, lambda: _rows(batch(), u), config, generator, last),
             rivals.names(model),
         )
     elif distributed.size() > 1:
@@ -107,8 +109,8 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
         yield done
 
 
-def _rows(x: Tensor, y: Tensor, u: int) -> Rows:
-    return Rows(x[:u], x[u:], y)
+def _rows(batch: Batch, u: int) -> Rows:
+    return Rows(batch.inputs[:u], batch.inputs[u:], batch.y)
 
 
 def _prepared(model: AnyModel, raw: Tensor, rows: Tensor | None) -> Tensor:
@@ -162,15 +164,14 @@ def one_by_one(blocks: Iterator[Iterable[T]]) -> Iterator[T]:
 
 
 def _plain_step(
-    state: State, batch: fast.Batch, u: int, weights: Scales, config: Config
+    state: State, batch: Callable[[], Batch], u: int, weights: Scales, config: Config
 ) -> Callable[[], Float[Tensor, " names"]]:
     """The step of one process of several: DistributedDataParallel averages the gradients."""
     terms_of = DistributedDataParallel(BatchTerms(state.model))
 
     def step() -> Float[Tensor, " names"]:
-        inputs, y = batch()
-        beliefs = beliefs_of(state, inputs, u, config)
-        return update(state, Terms(*terms_of(inputs, y, u, weights, config, None, beliefs)), config)
+        inputs, y, draws = batch()
+        return update(state, Terms(*terms_of(inputs, y, u, weights, config, None, draws)), config)
 
     return step
 

@@ -110,7 +110,7 @@ def adam(
         blend([(average, weights)], steps, config.average)
     if low is not None:
         low.copy_(weights)
-    loss = terms.total(*scales.weights[1:])
+    loss = terms.total(*scales.weights[1:-1])
     return torch.stack([*terms, loss, norm.reshape(loss.shape)], dim=-1)
 
 

@@ -17,6 +17,7 @@ class View(NamedTuple):
     scale: float = 0.0  # a share, either way
     shear: float = 0.0
     shift: float = 0.0  # a share of the side, either way
+    bend: float = 0.0  # a share of the side by which places of a coarse grid move, either way
     flip: bool = False  # left and right, every second one
     contrast: float = 0.0  # a share, either way
     brightness: float = 0.0
@@ -27,18 +28,20 @@ class View(NamedTuple):
     border: str = "zeros"  # what a warp pulls in: black, or the border's colour
 
 
+BENDS = 4  # places of that grid along a side
 NONE = View()
 VIEWS = {  # name: (weak, strong)
     "none": (NONE, NONE),
     "noise": (View(noise=0.1), View(noise=0.3)),
     "affine": (View(shift=0.05, rotate=5), View(rotate=20, scale=0.25, shear=0.2, shift=0.1)),
+    "pen": (View(shift=0.05, rotate=5), View(20, 0.25, 0.2, 0.1, bend=0.06)),
     "photo": (
         View(shift=0.05, flip=True, border="border"),
         View(10, 0.15, 0.1, 0.08, flip=True, contrast=0.4, brightness=0.2, colour=0.1, hole=0.3, border="border"),
     ),
     "street": (
         View(shift=0.06, border="border"),
-        View(15, 0.2, 0.15, 0.07, False, 0.6, 0.2, 0.1, invert=0.25, hole=0.375, border="border"),
+        View(15, 0.2, 0.15, 0.07, contrast=0.6, brightness=0.2, colour=0.1, invert=0.25, hole=0.375, border="border"),
     ),
 }
 
@@ -61,10 +64,12 @@ def change(x: Float[Tensor, " n *shape"], view: View, *generators: torch.Generat
         x = x + view.noise * drawn(torch.randn, x.shape[1:])
     if x.ndim == 2:
         return x
-    if view.rotate or view.scale or view.shear or view.shift or view.flip:
-        x = F.grid_sample(
-            x, F.affine_grid(_affine(view, uniform(6)), list(x.shape), False), "bilinear", view.border, False
-        )
+    if view.rotate or view.scale or view.shear or view.shift or view.bend or view.flip:
+        places = F.affine_grid(_affine(view, uniform(6)), list(x.shape), False)
+        if view.bend:
+            h, w = (_reach(side, x) for side in x.shape[2:])
+            places = places + (h @ (2 * view.bend * uniform(2, BENDS, BENDS)) @ w.T).permute(0, 2, 3, 1)
+        x = F.grid_sample(x, places, "bilinear", view.border, False)
     if view.contrast or view.brightness or view.colour:
         middle = x.mean(dim=(1, 2, 3), keepdim=True)
         x = middle + (x - middle) * (1 + view.contrast * uniform(1, 1, 1))
@@ -85,6 +90,13 @@ def _affine(view: View, u: Float[Tensor, "n 6"]) -> Float[Tensor, "n 2 3"]:
     top = torch.stack([side * cos, -sin + view.shear * u[:, 2], 2 * view.shift * u[:, 3]], dim=1)
     bottom = torch.stack([side * sin, cos, 2 * view.shift * u[:, 4]], dim=1)
     return torch.stack([top, bottom], dim=1)
+
+
+def _reach(side: int, like: Tensor) -> Float[Tensor, "side places"]:
+    """How much each place of a coarse grid counts along a side: smoothly, all together 1."""
+    along = torch.linspace(0, BENDS - 1, side, device=like.device, dtype=like.dtype)
+    apart = (along[:, None] - torch.arange(BENDS, device=like.device)).abs().clamp(max=1)
+    return (math.pi / 2 * apart).cos().square()
 
 
 def _hole(side: float, u: Float[Tensor, "n 2"], h: int, w: int) -> Tensor:

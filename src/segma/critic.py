@@ -1,0 +1,75 @@
+"""A critic of generated pictures, not in the paper: squared error alone draws the mean of what is likely, a blur.
+
+A small network learns to tell the data's pictures from those that the decoder makes of codes between and around the
+data's; the decoder learns to be taken for the data. One more term for either, and one optimiser for all.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from segma.mixture import Mixture
+
+JITTER = 0.05  # deviation of the noise that must not change an opinion
+CALM = 1.0  # weight of that
+
+
+class Draws(NamedTuple):
+    """The random numbers of a step with a critic."""
+
+    codes: Float[Tensor, "n d"]
+    ways: Float[Tensor, "n 1"]
+    pixels: Float[Tensor, " n *shape"]
+
+
+def draw(u: int, means: Float[Tensor, "k d"], shape: tuple[int, ...], generator: torch.Generator) -> Draws:
+    """For u rows of `shape` in a step, with codes like `means`."""
+    codes, ways, pixels = (means.new_empty(u, *size) for size in (means.shape[1:], (1,), shape))
+    return Draws(
+        codes.normal_(generator=generator), ways.uniform_(generator=generator), pixels.normal_(generator=generator)
+    )
+
+
+def build(shape: tuple[int, ...], seed: int) -> nn.Sequential:
+    """Convolutions that halve a picture (c, h, w) to four pixels or so, then one number: positive for the data's."""
+    (c, h, w), width, layers = shape, 64, []
+    while min(h, w) > 4:
+        layers += [nn.Conv2d(c, width, 4, stride=2, padding=1), nn.LeakyReLU(0.2)]
+        c, h, w, width = width, h // 2, w // 2, min(2 * width, 256)
+    layers += [nn.Conv2d(c, 1, (h, w))]
+    critic, generator = nn.Sequential(*layers), torch.Generator().manual_seed(seed)
+    for layer in critic:
+        if isinstance(layer, nn.Conv2d):
+            nn.init.kaiming_normal_(layer.weight, 0.2, nonlinearity="leaky_relu", generator=generator)
+            nn.init.zeros_(layer.bias)  # ty: ignore[invalid-argument-type]
+    return critic
+
+
+def codes_to_judge(z: Float[Tensor, "n d"], target: Mixture, draws: Draws) -> Float[Tensor, "n d"]:
+    """Half of them draws from the components that the codes z are in; of the others a third are codes themselves, the
+    rest between one and the next."""
+    z, half = z.detach(), len(z) // 2
+    y = target.log_joint(z[:half]).argmax(dim=1)
+    samples = target.means[y] + target.variances[y].sqrt()[:, None] * draws.codes[:half]
+    between = torch.lerp(z[half:], z.roll(1, 0)[half:], (1.5 * draws.ways[half:] - 0.5).clamp(min=0))
+    return torch.cat([samples, between]).detach()
+
+
+def opinions(
+    score: Callable[..., Float[Tensor, " rows"]],
+    real: Float[Tensor, " n *shape"],
+    made: Float[Tensor, " n *shape"],
+    draws: Draws,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """How unlike the data's pictures the critic finds those that were made, for the decoder; and how wrong it is, for
+    the critic itself, which also learns to be calm: its opinion of the data's may not change with a little noise."""
+    n = len(real)
+    scores = score(torch.cat([real, real + JITTER * draws.pixels, made.detach()]))
+    of_real, of_noisy, of_made = scores[:n], scores[n : 2 * n], scores[2 * n :]
+    restless = ((of_noisy - of_real) / JITTER).square().mean()
+    wrong = F.softplus(-of_real).mean() + F.softplus(of_made).mean() + CALM / 2 * restless
+    return F.softplus(-score(made, fixed=True)).mean(), wrong
