@@ -11,6 +11,14 @@ from segma.networks import NETWORKS
 from segma.recipes import recipe
 
 
+def test_runs_of_before_are_read():
+    """Settings that are gone, where they had no effect; one that had is named."""
+    old = Config().to_json() | {"samples_from": "mixture", "teacher": False}
+    assert Config.from_json(old) == Config()
+    with pytest.raises(InputError, match="unknown setting 'teacher'"):
+        Config.from_json(old | {"teacher": True})
+
+
 def test_settings_survive_json():
     config = Config(hidden=(3, 4), filters=(2,), network="blocks", labels=7, learning_rate=1e-3, all_rows=False)
     assert Config.from_json(json.loads(json.dumps(config.to_json()))) == config

@@ -96,6 +96,7 @@ def test_results_are_what_a_fresh_look_gives(done):
     assert results["test_error"] == wrong / 100
     assert results["confusion"] == confusion.tolist()
     assert results["reconstruction_error"] == pytest.approx(squares / 100, rel=1e-5)
+    assert results["reconstruction_share"] == pytest.approx(squares / 100 / (x / 255.0).var(axis=0).sum(), rel=1e-5)
 
 
 def test_rows_of_the_confusion_matrix_are_the_true_classes(done):

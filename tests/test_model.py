@@ -42,6 +42,17 @@ def test_the_papers_celeba_net():
 
 
 @pytest.mark.parametrize("network", ["mlp", "strided", "blocks"])
+def test_a_decoder_starts_at_the_mean_colour(network):
+    """Half of the pixels of one channel lit, a tenth of the other, nothing of the third."""
+    x = np.zeros((40, 8, 8, 3), np.uint8)
+    x[:, ::2, :, 0], x[:4, :, :, 1] = 255, 255
+    model = Model(Config(network=network, filters=() if network == "mlp" else (4, 8), hidden=(16,)), (8, 8, 3), 2)
+    model.start_at_mean(x)
+    first = model.eval().decode(torch.zeros(1, 10)).mean(dim=(0, 2, 3)).tolist()
+    assert first == pytest.approx([0.5, 0.1, 0.01], abs=1e-4)
+
+
+@pytest.mark.parametrize("network", ["mlp", "strided", "blocks"])
 @pytest.mark.parametrize("shape", [(8, 8, 1), (28, 28, 1), (13, 30, 3)])
 def test_any_image_size_goes_in_and_comes_back(network, shape):
     config = Config(network=network, hidden=(16,), filters=(4, 8), latent_dim=5)

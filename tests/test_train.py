@@ -62,6 +62,22 @@ def test_it_learns():
     assert (guess == truth).mean() > 0.95
 
 
+def test_dark_pictures_are_drawn():
+    """Thin white bars on black, with what is recommended for them: a decoder that starts grey ends black."""
+    rng, x = np.random.default_rng(0), np.zeros((200, 16, 16, 1), np.uint8)
+    for i, at in enumerate(rng.integers(2, 12, 200)):
+        x[i, at : at + 2, 3:-3] = 255
+        x[i] = x[i] if i % 2 else x[i].swapaxes(0, 1)
+    y = np.where(np.arange(200) < 20, np.arange(200) % 2, -1)
+    data = Data("bars", x, y, x[:0], y[:0], ("a", "b"))
+    config = launch.config_for("bars", data, "best", {"precision": "float32"})
+    state = State.start(launch.new_model(data, config), config)
+    for step in fit(state, torch.from_numpy(x), torch.from_numpy(y), config):
+        if step.number == 80:
+            break
+    assert step.values()["reconstruction"] < 0.5 * (x / 255).var(axis=0).sum()
+
+
 @pytest.mark.parametrize("config", [SMALL, VIEWS, NORM, CRITIC], ids=["paper", "views", "norm", "critic"])
 def test_a_hidden_label_never_reaches_a_loss(config):
     """Rows without a label may carry any truth: training reads y only where it is kept."""

@@ -29,6 +29,7 @@ class Config:
     hidden: tuple[int, ...] = (1024, 1024)  # widths of the encoder's dense layers; the decoder mirrors them
     filters: tuple[int, ...] = ()  # channels of its convolutions
     latent_dim: int = 10
+    start_at_mean: bool = False  # the decoder's first pictures have the data's mean colour; otherwise they are grey
     # the mixture
     mean_distance: float = 1.0  # between any two means at the start
     train_weights: bool = False  # p_k; otherwise the labelled shares
@@ -96,9 +97,10 @@ class Config:
 
     @classmethod
     def from_json(cls, settings: dict) -> "Config":
-        return override(cls(), settings)
+        return override(cls(), {name: value for name, value in settings.items() if (name, value) not in RETIRED})
 
 
+RETIRED = (("samples_from", "mixture"), ("teacher", False))  # in runs of before, and without effect
 CHOICES = {
     "model": ("segma", "cwae", "m1m2", "adgm", "triple-gan"),
     "recipe": ("best", "paper"),

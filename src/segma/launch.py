@@ -151,7 +151,7 @@ def with_rows(whole: Data, kept: np.ndarray, held_out: np.ndarray) -> Data:
 
 
 def new_model(few: Data, config: Config) -> AnyModel:
-    """An untrained model for these data: p_k from the kept labels, columns standardised."""
+    """An untrained model for these data: p_k from the kept labels, columns standardised, the first pictures' colour."""
     model = build(config, few.shape, len(few.classes))
     counts = np.bincount(few.y_train[few.y_train >= 0], minlength=len(few.classes))
     if not isinstance(model, Model):
@@ -160,6 +160,8 @@ def new_model(few: Data, config: Config) -> AnyModel:
         model.set_weights(counts / counts.sum())
     if few.kind == "table":
         model.set_scale(few.x_train)
+    elif config.start_at_mean and isinstance(model, Model):
+        model.start_at_mean(few.x_train)
     return model
 
 

@@ -47,6 +47,17 @@ class Model(Form):
         with torch.no_grad():
             self.log_weights.copy_(torch.as_tensor(shares, dtype=torch.float64).log())
 
+    def start_at_mean(self, x: np.ndarray) -> None:
+        """Let the decoder begin with the mean colour of images x. One that begins with grey first learns to be darker
+        (or brighter) everywhere, and may in doing so lose all that could tell pictures apart: it stays black."""
+        some = torch.from_numpy(x[:: len(x) // 10_000 + 1])
+        mean = self.prepare(some).double().mean(dim=(0, 2, 3))
+        last = [layer for layer in self.decoder.modules() if isinstance(layer, nn.Linear | nn.ConvTranspose2d)][-1]
+        with torch.no_grad():
+            assert last.bias is not None
+            colours = last.bias.view(len(mean), -1)  # of a dense layer, one for each pixel
+            colours.copy_(mean.clamp(0.01, 0.99).logit()[:, None].expand_as(colours))
+
     @property
     def class_weights(self) -> Float[Tensor, " k"]:
         return self.mixture.weights

@@ -124,8 +124,8 @@ def _best_for(shape: tuple[int, ...], n: int, k: int) -> dict:
     """Unknown data: dense layers for tables, a few convolutions for pictures, the deeper net for many larger ones (they
     take a GPU). So many epochs that any amount of data gets the same number of steps."""
     settings: dict = {"latent_dim": max(10, k), "batch_size": 320 if n >= 5000 else 160}
-    if len(shape) == 3 and max(shape[:2]) >= 16:
-        settings |= LARGE
+    if len(shape) == 3:
+        settings |= {"start_at_mean": True} | (LARGE if max(shape[:2]) >= 16 else {})
     if len(shape) == 1:
         settings |= {"views": "noise", "hidden": _widths(shape), "latent_dim": max(2, min(10, shape[0], 2 * k))}
         steps = 500  # more lets a dense net fit the few labels ever closer and the rest worse

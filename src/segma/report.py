@@ -10,6 +10,7 @@ from segma.errors import InputError
 from segma.metrics import editing, fid
 from segma.model import Model
 
+ALIKE = 0.9  # reconstruction errors above this share of the mean's: the decoder tells nothing apart
 SAMPLES = 10_000  # of the FID protocol; fewer are measured against as few real images, and marked
 FIDS = {"fid": "FID", "interpolation_fid": "interpolation FID", "reconstruction_fid": "reconstruction FID"}
 SCORED = (*FIDS, "kid", "per_class_fid", "interpolation_fid_at", "editing")  # what only an option measures
@@ -99,7 +100,11 @@ def _confusion(results: dict) -> list[str]:
         for name, row in zip(names, results["confusion"], strict=True):
             lines.append(f"  {name:>{width}}  " + " ".join(f"{count:5d}" for count in row))
     if results["reconstruction_error"] is not None:
-        lines.append(f"reconstruction error: {results['reconstruction_error']:.4g} (squared, per sample)")
+        share = results.get("reconstruction_share")  # of runs measured before it was
+        of = "" if share is None else f", {share:.0%} of the mean's"
+        lines.append(f"reconstruction error: {results['reconstruction_error']:.4g} (squared, per sample{of})")
+        if share is not None and share > ALIKE:
+            lines.append("  the decoder draws all alike: train again with a longer warmup or a smaller learning_rate")
     if results["log_distance"] is not None:
         lines.append(f"log d^2: {results['log_distance']:.3f}")
     return lines

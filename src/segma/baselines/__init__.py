@@ -21,7 +21,7 @@ Rival = M1M2 | ADGM | TripleGAN
 AnyModel = Model | Rival
 RIVALS: dict[str, type[Rival]] = {"m1m2": M1M2, "adgm": ADGM, "triple-gan": TripleGAN}
 OURS = (  # settings that no rival has a use for
-    *("mean_distance", "train_weights", "train_variances", "alpha", "gamma_scale", "phi", "all_rows"),
+    *("start_at_mean", "mean_distance", "train_weights", "train_variances", "alpha", "gamma_scale", "phi", "all_rows"),
     *("kappa", "confidence", "views", "critic", "average"),
 )
 THEIRS = ("auxiliary_dim", "inner_hidden", "draws", "likelihood", "pretrain", "weight_decay")

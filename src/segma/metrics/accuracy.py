@@ -1,5 +1,6 @@
 """How well a model classifies, reconstructs and fills its mixture, on a split it has not trained on."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from segma.step import rows_per_step
 
 @torch.no_grad()
 def evaluate(model: AnyModel, x: np.ndarray, y: np.ndarray, config: Config, n_train: int) -> dict:
-    """Error over the labelled rows of the split, confusion matrix (rows: true class), squared error, log d^2.
+    """Error over the labelled rows of the split, confusion matrix (rows: true class), squared error, also as a share of
+    the one that the mean of all rows has, log d^2.
 
     What a model has none of is None: its components may be no classes, a rival has no mixture and may not encode.
     """
-    found: dict = dict.fromkeys(("error", "confusion", "reconstruction_error", "log_distance"))
+    found: dict = dict.fromkeys(("error", "confusion", "reconstruction_error", "reconstruction_share", "log_distance"))
     z = encode_rows(model, x) if encodes(model) else None
     if classifies(config):
         mixture_joint = model.mixture.log_joint(z) if isinstance(model, Model) and z is not None else None
@@ -31,6 +33,7 @@ def evaluate(model: AnyModel, x: np.ndarray, y: np.ndarray, config: Config, n_tr
         found["confusion"] = confusion.tolist()
     if z is not None:
         found["reconstruction_error"] = reconstruction_error(model, x, z)
+        found["reconstruction_share"] = found["reconstruction_error"] / max(variance(model, x), 1e-30)
         if isinstance(model, Model):
             found["log_distance"] = batched_log_distance(model, z, config, n_train)
     return found
@@ -51,6 +54,17 @@ def reconstruction_error(model: Any, x: np.ndarray, z: torch.Tensor, size: int =
         part = model.prepare(torch.from_numpy(x[i : i + size]).to(z.device))
         total += float(reconstruction(part, model.decode(z[i : i + size]))) * len(part)
     return total / len(x)
+
+
+def variance(model: Any, x: np.ndarray, size: int = 1000) -> float:
+    """The squared error of one answer for all, the mean."""
+    rows = [x[i : i + size] for i in range(0, len(x), size)]
+
+    def each() -> Iterator[torch.Tensor]:  # a batch at a time
+        return (model.prepare(torch.from_numpy(part).to(model.device)).double() for part in rows)
+
+    mean = sum(part.sum(dim=0) for part in each()) / len(x)
+    return sum(float((part - mean).square().sum()) for part in each()) / len(x)
 
 
 @torch.no_grad()
