@@ -138,6 +138,7 @@ def _best_for(shape: tuple[int, ...], n: int, k: int) -> dict:
             settings |= {"network": "blocks", "filters": _filters(shape), "hidden": ()}
         else:
             settings |= {"network": "strided", "filters": _filters(shape), "hidden": (256,), "batch_size": 80}
+            settings |= {"beta": 30.0, "kappa": 30.0}  # so few large pictures are learned by heart before their classes
         steps = 1500
     unlabelled = min(n, round(settings["batch_size"] * (1 - BEST["labelled_share"])))
     epochs = max(1, math.ceil(steps * unlabelled / n))

@@ -104,7 +104,7 @@ def _confusion(results: dict) -> list[str]:
         of = "" if share is None else f", {share:.0%} of the mean's"
         lines.append(f"reconstruction error: {results['reconstruction_error']:.4g} (squared, per sample{of})")
         if share is not None and share > ALIKE:
-            lines.append("  the decoder draws all alike: train again with a longer warmup or a smaller learning_rate")
+            lines.append("  the decoder draws all alike: try start_at_mean=true or a smaller learning_rate")
     if results["log_distance"] is not None:
         lines.append(f"log d^2: {results['log_distance']:.3f}")
     return lines
