@@ -144,3 +144,19 @@ def test_data_without_a_test_split_say_so(tmp_path):
         pass
     with pytest.raises(InputError, match="no test split"):
         report.measure(job.run, runs.load_model(job.run))
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.4, False), (0.97, True)])
+def test_a_decoder_that_draws_all_alike_is_named(share, told):
+    results = {
+        "test_error": 0.1,
+        "confusion": [[1]],
+        "classes": ["a"],
+        "log_distance": None,
+        "reconstruction_error": 5.0,
+        "reconstruction_share": share,
+        "protocol": {"labels": 1, "split": "test"},
+    }
+    text = report.as_text(results)
+    assert f"5 (squared, per sample, {share:.0%} of the mean's)" in text
+    assert ("draws all alike" in text) is told

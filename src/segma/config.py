@@ -92,6 +92,11 @@ class Config:
     def unlabelled_rows(self) -> int:
         return self.batch_size - self.labelled_rows
 
+    @property
+    def draws_each_step(self) -> bool:
+        """Whether a step needs random numbers, beside those that choose its rows."""
+        return self.views != "none" or self.critic > 0
+
     def to_json(self) -> dict:
         return dataclasses.asdict(self)
 

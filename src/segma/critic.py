@@ -54,7 +54,7 @@ def codes_to_judge(z: Float[Tensor, "n d"], target: Mixture, draws: Draws) -> Fl
     rest between one and the next."""
     z, half = z.detach(), len(z) // 2
     y = target.log_joint(z[:half]).argmax(dim=1)
-    samples = target.means[y] + target.variances[y].sqrt()[:, None] * draws.codes[:half]
+    samples = target.place(y, draws.codes[:half])
     between = torch.lerp(z[half:], z.roll(1, 0)[half:], (1.5 * draws.ways[half:] - 0.5).clamp(min=0))
     return torch.cat([samples, between]).detach()
 

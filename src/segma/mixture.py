@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 
@@ -39,6 +39,10 @@ class Mixture:
         """P(k | z), the classifier (paper, eq. postG)."""
         return self.log_joint(z).softmax(dim=1)
 
+    def place(self, y: Int[Tensor, " n"], noise: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Codes of components y, `noise` away from their means, in deviations."""
+        return self.means[y] + self.variances[y].sqrt()[:, None] * noise
+
     def sample(
         self, n: int, generator: torch.Generator | None = None, label: int | None = None, spread: float = 1.0
     ) -> Float[Tensor, "n d"]:
@@ -48,7 +52,7 @@ class Mixture:
         else:
             y = torch.full((n,), label, device=self.means.device)
         noise = torch.randn(n, self.d, generator=generator, dtype=self.means.dtype, device=self.means.device)
-        return self.means[y] + spread * self.variances[y].sqrt()[:, None] * noise
+        return self.place(y, spread * noise)
 
 
 def squared_distances(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:

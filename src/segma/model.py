@@ -74,7 +74,7 @@ class Model(Form):
         """A code from the component of each class; `spread` multiplies the distance from its mean."""
         target = self.mixture
         noise = spread * torch.randn(len(y), target.d, generator=generator, device=generator.device).to(target.means)
-        return target.means[y] + target.variances[y].sqrt()[:, None] * noise
+        return target.place(y, noise)
 
     def encode(self, x: Float[Tensor, " n *shape"]) -> Float[Tensor, "n d"]:
         with self._networks(x.device):

@@ -60,7 +60,7 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
             break
         rows.copy_(now)
         speeds.copy_(speed)
-        for generator, config in zip(generators, configs, strict=True) if first.views != "none" or first.critic else ():
+        for generator, config in zip(generators, configs, strict=True) if first.draws_each_step else ():
             generator.manual_seed(config.seed * 2**32 + number)
         terms = step().clone()
         for state in states:
@@ -168,7 +168,7 @@ def _together(
     if not speeds.is_cuda:
         return step
     with fast.products(config):
-        return fast.recorded(step, list(states), vectors, generators if config.views != "none" or config.critic else [])
+        return fast.recorded(step, list(states), vectors, generators if config.draws_each_step else [])
 
 
 def _of_all(part: Callable, compiled: Callable) -> Callable:
