@@ -34,7 +34,7 @@ def options(version: Annotated[bool, typer.Option("--version", callback=_version
     pass
 
 
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or digits, which comes trained.")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder; or digits or mnist, which come trained.")]
 DataDir = Annotated[Path | None, typer.Option(help="Where data files are; else $SEGMA_DATA, else ~/.cache/segma.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -357,7 +357,7 @@ def similarity(
 
 @app.command()
 def studio(
-    run: Annotated[Path | None, typer.Argument(metavar="RUN", help="A run on images; else the digits.")] = None,
+    run: Annotated[Path | None, typer.Argument(metavar="RUN", help="A run on images; else MNIST's digits.")] = None,
     port: Annotated[
         str | None, typer.Option(metavar="P", help="The port to serve at; else the first that is free.")
     ] = None,
@@ -375,7 +375,7 @@ def studio(
     web.library()
     at = None if port is None else whole("--port", port, 1)
     web.check_place(host, at)
-    web.serve(run or runs.come_along()["digits"], host, at, browser, lambda line: print(line, flush=True))
+    web.serve(run or runs.come_along()["mnist"], host, at, browser, lambda line: print(line, flush=True))
 
 
 @data_app.command("list")
