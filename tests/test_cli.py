@@ -50,6 +50,13 @@ def test_train_prints_the_error_on_stdout_and_progress_on_stderr(call, tmp_path)
     assert (settings["labels"], settings["seed"], settings["hidden"], settings["recipe"]) == (50, 3, [32], "best")
 
 
+def test_what_takes_long_on_a_cpu_is_said(call, tmp_path):
+    for weight, told in ((0, False), (1, True)):
+        words = ("--epochs", 1, "--set", f"critic={weight}", "--device", "cpu")
+        status, _, err = call("train", "digits", "--out", tmp_path / f"run-{weight}", *words)
+        assert (status, "--set critic=0" in err) == (0, told)
+
+
 def test_the_default_folder_is_new_each_time(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
