@@ -609,7 +609,8 @@ def test_wrong_settings(changes, message):
         (lambda m: m.sample(3, label=9), "class 9: allowed are 0, 1, 2"),
         (lambda m: m.sample(3, label=-1), "class -1: allowed are 0, 1, 2"),
         (lambda m: m.sample(3, label=[0, 1]), "2 classes for 1 samples"),
-        (lambda m: m.transfer(X, to="dog"), "class dog: allowed are 0, 1, 2"),
+        (lambda m: m.transfer(X, to="dog"), "class 'dog': allowed are 0, 1, 2"),
+        (lambda m: m.sample(3, label="1"), "class '1': allowed are 0, 1, 2"),
         (lambda m: m.transfer(X, to=1, source=9), "class 9: allowed are 0, 1, 2"),
         (lambda m: m.transfer(X, to=1, source=[0, 1]), "2 classes for 90 samples"),
         (lambda m: m.intensify(X, away_from=[0, 9]), "class 9: allowed are 0, 1, 2"),
@@ -629,6 +630,7 @@ def test_wrong_calls(model, call, message):
         (X, r"shape \(2,\), the model was fitted on \(6, 6, 1\)"),
         (IMAGES[:, :5], r"shape \(5, 6, 1\), the model was fitted on \(6, 6, 1\)"),
         (IMAGES[..., None].repeat(3, axis=3), r"shape \(6, 6, 3\), the model was fitted on"),
+        (IMAGES[0], r"fitted on \(6, 6, 1\); a single one is X\[None\]"),
         (IMAGES + 0.5, r"allowed: 0\.\.1"),
     ],
 )

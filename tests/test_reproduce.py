@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import re
 import signal
 import struct
@@ -205,7 +204,7 @@ def test_a_measurement_stops_at_once_and_is_told(call, monkeypatch, tmp_path):  
     def reproduced(items, work):
         for item in work.progress(range(100), 100, "features"):
             seen.append(item)
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(reproduce, "reproduce", reproduced)
     status, _, err = call("reproduce", "table1", "--out", tmp_path / "r")
@@ -231,8 +230,8 @@ def test_a_folder_belongs_to_its_first_call_even_if_that_was_stopped(work):
 
 def test_either_signal_stops_gently_and_the_next_of_any_kind_at_once(capsys):
     with progress.interruptible() as interrupted:
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
         assert interrupted.is_set()
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
     assert capsys.readouterr().err.count("once more") == 1

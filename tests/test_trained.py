@@ -1,6 +1,7 @@
 """The models that come with segma: there, small, as good as they say, and never written to."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,13 @@ def test_commands_take_it_by_name_and_leave_it_as_it_is(call, tmp_path, monkeypa
     assert call("sample", "digits", "--label", "3", "--out", tmp_path / "threes.png")[0] == 0
     assert (tmp_path / "threes.png").exists()
     assert {file: file.stat().st_mtime_ns for file in MODELS["digits"].iterdir()} == before
+
+
+def test_it_is_not_trained_on(call, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(runs, "TRAINED", shutil.copytree(runs.TRAINED, tmp_path / "trained"))
+    status, _, err = call("resume", "digits")
+    assert (status, "digits holds a trained model but no checkpoint" in err) == (2, True)
 
 
 def test_a_folder_of_that_name_comes_first(tmp_path, monkeypatch):

@@ -336,7 +336,7 @@ def similarity(
     as_json: AsJson = False,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="A .png: distances as tree and colours.")] = None,
     map_out: Annotated[
-        Path | None, typer.Option("--map", metavar="FILE", help="A .png: codes and components in a plane.")
+        Path | None, typer.Option("--map", metavar="FILE", help="A .png: codes of the data in a plane.")
     ] = None,
     data_dir: DataDir = None,
 ) -> None:

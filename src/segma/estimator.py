@@ -243,7 +243,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         x = images_or_table(x, "X", at_least=2 if reset else 1)
         fitted = x.shape[1:] if reset else tuple(self._about["shape"])
         if x.shape[1:] != fitted:
-            raise InputError(f"X: samples of shape {x.shape[1:]}, the model was fitted on {fitted}")
+            alone = "; a single one is X[None]" if raw.shape in (fitted, fitted[:2]) else ""
+            raise InputError(f"X: samples of shape {x.shape[1:]}, the model was fitted on {fitted}{alone}")
         form = {"ndim": raw.ndim, "dtype": str(raw.dtype if raw.dtype.kind == "f" else x.dtype)}
         return np.require(x, requirements=["C", "W"]), form  # what torch takes without a copy or a warning
 
@@ -274,9 +275,9 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         axis, place = attributes.own(self._names), {label: i for i, label in enumerate(self.classes_.tolist())}
         if not set(labels) <= place.keys() and (other := attributes.shared(self._names, labels)):
             axis, place = other, {value: i for i, value in enumerate(other.values)}
-        unknown = [str(label) for label in labels if label not in place]
+        unknown = [_quoted(label) for label in labels if label not in place]
         if unknown or not labels:
-            raise InputError(f"class {', '.join(unknown) or 'none'}: allowed are {', '.join(map(str, place))}")
+            raise InputError(f"class {', '.join(unknown) or 'none'}: allowed are {', '.join(map(_quoted, place))}")
         if n is not None and len(labels) not in (1, n):
             raise InputError(f"{len(labels)} classes for {n} samples: wanted is one class, or one for each sample")
         numbers = torch.tensor([place[label] for label in labels], device=self.model_.means.device)
@@ -308,6 +309,11 @@ def _one_row(y: Any) -> np.ndarray:
     if "-1" in y.tolist():
         raise InputError("y holds the text '-1': where the label is not known write '' among texts, -1 among numbers")
     return y
+
+
+def _quoted(label: Any) -> str:
+    """'3' and 3 are two classes to Python."""
+    return repr(label) if isinstance(label, str) else str(label)
 
 
 def _seed(random_state: Any) -> int:

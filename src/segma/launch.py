@@ -86,7 +86,7 @@ def resume(
 ) -> Job:
     """Go on with a run from its last checkpoint, exactly; `whole` are its data, if they have been read already."""
     run = runs.read(path)
-    if not runs.has_checkpoint(run) and (path / "model.safetensors").exists():
+    if not runs.has_checkpoint(run) and (run.path / "model.safetensors").exists():
         raise InputError(f"{path} holds a trained model but no checkpoint: it can be used, not resumed")
     few = load_data(run, data_dir, progress, whole)
     device = choose_device(device)
@@ -96,7 +96,8 @@ def resume(
         try:
             state.load(tensors, step)
         except (RuntimeError, KeyError, ValueError) as problem:
-            raise InputError(f"{path / runs.CHECKPOINT} does not fit config.json: other shapes or names") from problem
+            where = run.path / runs.CHECKPOINT
+            raise InputError(f"{where} does not fit config.json: other shapes or names") from problem
     return Job(run, few, state, device)
 
 
