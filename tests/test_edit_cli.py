@@ -276,12 +276,12 @@ def test_one_attribute_is_changed_and_the_other_kept(call, table, tmp_path):
         np.testing.assert_allclose(model.transfer(x, to="happy", source=source), expected, rtol=1e-4, atol=1e-4)
     for words, message in (
         ({"to": "happy", "source": "old"}, "source old: allowed are sad, happy"),
-        ({"to": ["old", "sad"]}, "class old, sad: allowed are"),
+        ({"to": ["old", "sad"]}, "class 'old', 'sad': allowed are"),
         ({"to": "happy", "t": np.nan}, "t = nan: wanted is a number"),
     ):
         with pytest.raises(ValueError, match=message):
             model.transfer(x[:2], **words)
-    with pytest.raises(ValueError, match="class happy: allowed are old, sad, old, happy"):
+    with pytest.raises(ValueError, match="class 'happy': allowed are 'old, sad', 'old, happy'"):
         model.sample(3, label="happy")
     more = model.intensify(x, away_from="old", alpha=0.5)
     move = ((mu[2] - mu[0]) + (mu[3] - mu[1])) / 2

@@ -266,7 +266,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         """The places of labels among the classes: any number of them, or one for each of n samples."""
         axis, numbers = self._places(labels, n)
         if axis != attributes.own(self._names):
-            raise InputError(f"class {labels}: allowed are {', '.join(self._names)}")
+            raise InputError(f"class {_quoted(labels)}: allowed are {', '.join(map(repr, self._names))}")
         return numbers
 
     def _places(self, labels: Any, n: int | None = None) -> tuple[attributes.Axis, torch.Tensor]:
