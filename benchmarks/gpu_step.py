@@ -32,7 +32,7 @@ SHAPES = {"mnist": ((28, 28, 1), 10), "svhn": ((32, 32, 3), 10), "celeba": ((64,
 RECIPES = [
     ("mnist", "paper", "tf32"),
     ("mnist", "paper", "bfloat16"),
-    ("mnist", "best", "tf32"),
+    ("mnist", "best", "bfloat16"),
     ("svhn", "paper", "tf32"),
     ("svhn", "best", "bfloat16"),
     ("celeba", "paper", "tf32"),

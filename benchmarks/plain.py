@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor, nn
 
+from segma import critic
 from segma.config import Config
 from segma.data.views import VIEWS, change
 from segma.mixture import Mixture
@@ -42,7 +43,8 @@ def train(model: Model, batches: Iterable[tuple[Tensor, Tensor]], config: Config
     generator = torch.Generator(model.means.device).manual_seed(0)
     for x, y in batches:
         adam.zero_grad()
-        terms(model, x, y, config, gamma, generator).total(config.alpha, config.beta, config.kappa).backward()
+        found = terms(model, x, y, config, gamma, generator)
+        found.total(config.alpha, config.beta, config.kappa, config.critic).backward()
         if config.clip_norm:
             nn.utils.clip_grad_norm_(trained, config.clip_norm)
         if config.clip_value:
@@ -61,10 +63,16 @@ def terms(model: Model, x: Tensor, y: Tensor, config: Config, gamma: float, gene
     codes = model.encode(torch.cat([rows, *views]))
     z, rest = codes[: len(rows)], codes[len(rows) :]
     beliefs = target.posterior(z[:u].detach())
+    unreal, criticism = z.new_zeros(2)
+    if config.critic:
+        draws = critic.draw(u, model.means, model.inner, generator)
+        made = model.decode(critic.codes_to_judge(z[:u], target, draws))
+        unreal, criticism = critic.opinions(model.criticise, x[:u], made, draws)
     return Terms(
         reconstruction(rows, model.decode(z)),
         naive(z, target, gamma).log().to(z.dtype),
         cross_entropy(rest[:-u], torch.cat([y, y]), target) if views else cross_entropy(z[u:], y, target),
         consistency(beliefs, rest[-u:], target, config.confidence) if views else z.new_zeros(()),
-        *z.new_zeros(2),
+        unreal,
+        criticism,
     )
