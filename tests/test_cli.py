@@ -161,9 +161,11 @@ def test_tables_from_the_command_line(call, tmp_path):
     y = np.arange(100) % 2
     x = rng.normal(size=(100, 3)) + 5 * y[:, None]
     np.savez(tmp_path / "t.npz", x_train=x, y_train=y, classes=["no", "yes"])
-    status, out, _ = call("train", tmp_path / "t.npz", "--labels", 10, "--epochs", 50, "--out", tmp_path / "run")
+    status, out, err = call("train", tmp_path / "t.npz", "--labels", 10, "--epochs", 50, "--out", tmp_path / "run")
     assert status == 0
     assert "run:" in out
+    assert "100 samples, 10 of them labelled (no: 5, yes: 5)" in err
+    assert "no test split to measure on; --set holdout=0.2" in err
     assert call("sample", tmp_path / "run", "-n", 3, "--out", tmp_path / "s.csv")[0] == 0
     lines = (tmp_path / "s.csv").read_text().splitlines()
     assert lines[0] == "class,x0,x1,x2"
@@ -174,6 +176,11 @@ def test_tables_from_the_command_line(call, tmp_path):
     assert [row["class"] for row in found["results"]] == ["no", "yes", "yes"]
     status, _, err = call("evaluate", tmp_path / "run")
     assert (status, err) == (2, "segma: t has no test split: add one, or train with --set holdout=0.2\n")
+    for text, said in {"a,b,c\n": "0 samples", "1,2,3\n1,2\n": "from 3 to 2 at row 2)\n"}.items():
+        (tmp_path / "odd.csv").write_text(text)
+        status, _, err = call("classify", tmp_path / "run", tmp_path / "odd.csv")
+        assert (status, err.count("\n"), said in err) == (2, 1, True), err
+    assert call("classify", tmp_path / "run", tmp_path / "no.csv")[2].endswith("no.csv: no such file\n")
     (tmp_path / "rows.csv").write_text("1e30,1e30,-1e30\n")
     status, out, err = call("classify", tmp_path / "run", tmp_path / "rows.csv", "--json")
     assert (status, out) == (2, "")
@@ -231,6 +238,7 @@ def test_data_commands(call, tmp_path):
         (["classify", "RUN", "nowhere.png"], "nowhere.png: no such file"),
         (["classify", "RUN", "RUN/config.json"], "not a picture"),
         (["data", "check", "cifar"], "cifar"),
+        (["data", "check", "digits", "--set", "labels=3"], "image_size and skip_broken alone"),
         (["data", "fetch", "cifar"], "cifar"),
     ],
 )

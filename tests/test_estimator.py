@@ -261,6 +261,8 @@ def test_the_score_is_the_accuracy_on_known_rows(model):
     assert model.score(X, y, weights) == pytest.approx((right * weights)[y >= 0].sum() / weights[y >= 0].sum())
     with pytest.raises(ValueError, match="y has no label"):
         model.score(X, np.full(90, -1))
+    with pytest.raises(ValueError, match="y has none of the classes 0, 1, 2; its first is 3"):
+        model.score(X, np.where(Y < 0, Y, Y + 3))
 
 
 # ---- outputs come back in the form and range of the inputs

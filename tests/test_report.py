@@ -46,6 +46,14 @@ def measured(run, **more) -> dict:
     return results
 
 
+def test_a_run_that_has_not_ended_is_marked(run):
+    found = measured(run)
+    done = found["protocol"]["steps"]
+    assert report.as_text(found).endswith("rows)")
+    found["protocol"]["steps_in_all"] = done + 1
+    assert report.as_text(found).endswith(f"; unfinished, at step {done} of {done + 1})")
+
+
 def test_every_fid_carries_its_protocol(run, monkeypatch):
     monkeypatch.setattr(fid, "scores", fake())
     found = measured(run, samples=10_000)
@@ -155,7 +163,7 @@ def test_a_decoder_that_draws_all_alike_is_named(share, told):
         "log_distance": None,
         "reconstruction_error": 5.0,
         "reconstruction_share": share,
-        "protocol": {"labels": 1, "split": "test"},
+        "protocol": {"labels": 1, "split": "test", "steps": 10},
     }
     text = report.as_text(results)
     assert f"5 (squared, per sample, {share:.0%} of the mean's)" in text

@@ -219,6 +219,13 @@ def test_without_a_terminal_long_work_says_how_far_it_is(monkeypatch, capsys):
     assert "features: 50%, 0:00:00 left" in capsys.readouterr().err
 
 
+def test_a_folder_of_something_else_is_left_alone(work):
+    (work.out / "cats").mkdir(parents=True)
+    with pytest.raises(InputError, match="is not a reproduction, it has cats in it"):
+        reproduce.reproduce(["table2"], work)
+    assert [path.name for path in work.out.iterdir()] == ["cats"]
+
+
 def test_a_folder_belongs_to_its_first_call_even_if_that_was_stopped(work):
     stopped = dataclasses.replace(work, stop=lambda: True)
     reproduce.reproduce(["table2"], stopped)

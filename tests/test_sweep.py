@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from segma import launch, runs, stack, sweep
+from segma.cli import main
 from segma.errors import InputError, RunFailed
 from segma.record import Job
 
@@ -144,7 +145,9 @@ def test_stopped_it_goes_on_and_what_is_done_stays_done(pictures, tmp_path):
     assert (again[0].run.path / "model.safetensors").stat().st_mtime_ns == stamp
 
 
-def test_one_that_fails_leaves_the_others_alone(pictures, tmp_path, monkeypatch):
+@pytest.fixture
+def poisoned(monkeypatch):
+    """The second model of every stack fails in its sixth step."""
     adam, count = stack.adam, iter(range(1000))
 
     def poison(vectors, *rest):
@@ -155,6 +158,10 @@ def test_one_that_fails_leaves_the_others_alone(pictures, tmp_path, monkeypatch)
         return names
 
     monkeypatch.setattr(stack, "adam", poison)
+
+
+@pytest.mark.usefixtures("poisoned")
+def test_one_that_fails_leaves_the_others_alone(pictures, tmp_path):
     jobs = swept(pictures, ["alpha=1,2,3"], SMALL, tmp_path / "s")
     one = alone(pictures, SMALL | {"alpha": 3}, tmp_path / "one")
     torch.testing.assert_close(jobs[2].state.model.means, one.state.model.means, rtol=1e-5, atol=1e-6)
@@ -214,6 +221,28 @@ def test_a_second_look_keeps_what_options_measured(pictures, tmp_path):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"fid": {"test": 12.0}}))
     sweep.report(tmp_path / "s", sweep.grid(["alpha=1"]), jobs)
     assert json.loads(path.read_text())["fid"] == {"test": 12.0}
+
+
+def test_a_folder_of_something_else_is_left_alone(pictures, tmp_path):
+    (tmp_path / "cats").mkdir()
+    with pytest.raises(InputError, match="is not a sweep, it has cats in it"):
+        swept(pictures, ["alpha=1"], SMALL, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["cats"]
+
+
+@pytest.mark.usefixtures("poisoned")
+def test_a_model_that_fails_is_told_of(pictures, tmp_path, capsys, monkeypatch):
+    """The others are measured and shown; the command's status is that of a failed job."""
+    words = ["sweep", pictures, "--grid", "alpha=1,2", "--out", tmp_path / "s", "--device", "cpu"]
+    settings = [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]
+    monkeypatch.setattr("sys.argv", ["segma", *map(str, words), *settings])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, err = capsys.readouterr()
+    assert ended.value.code == 1
+    assert "| 2 | 1 | failed |" in out
+    assert "| 1 | 1 | failed |" not in out
+    assert err.endswith(f"segma: 1 of 2 failed, losses that are not finite: {tmp_path}/s/alpha=2\n")
 
 
 def test_data_without_a_test_split_cannot_be_compared_on(pictures, tmp_path):

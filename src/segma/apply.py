@@ -81,15 +81,21 @@ def table_rows(files: list[Path], features: int) -> tuple[list[str], np.ndarray]
     """The rows of .csv (a header is skipped) or .npy files, with names FILE:ROW."""
     names, blocks = [], []
     for file in files:
+        if not file.is_file():
+            raise InputError(f"{file}: no such file")
         try:
             if file.suffix == ".npy":
                 rows = np.load(file, allow_pickle=False)
             else:
                 text = file.read_text().splitlines()
                 header = int(bool(text) and not _numbers(text[0]))
-                rows = np.loadtxt(text, delimiter=",", ndmin=2, skiprows=header)
+                filled = any(line.strip() for line in text[header:])
+                rows = np.loadtxt(text, delimiter=",", ndmin=2, skiprows=header) if filled else np.empty((0, features))
+        except UnicodeDecodeError as problem:
+            raise InputError(f"{file}: not a table of numbers as .csv or .npy") from problem
         except (OSError, ValueError) as problem:
-            raise InputError(f"{file}: not a table of numbers as .csv or .npy ({problem})") from problem
+            why = str(problem).split(";")[0]  # what follows is advice on numpy
+            raise InputError(f"{file}: not a table of numbers as .csv or .npy ({why})") from problem
         if rows.ndim != 2 or rows.shape[1] != features:
             raise InputError(f"{file} has the shape {rows.shape}; the run takes rows of {features} numbers")
         blocks.append(images_or_table(rows, str(file), at_least=1))

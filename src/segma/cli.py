@@ -80,7 +80,11 @@ def train(
 
 
 @app.command()
-def resume(run: RunPath, device: Device = "auto", data_dir: DataDir = None) -> None:
+def resume(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    device: Device = "auto",
+    data_dir: DataDir = None,
+) -> None:
     """Go on with a run that was stopped, exactly."""
     from segma import distributed, launch
 
@@ -128,6 +132,8 @@ def sweep(
     print(json.dumps({"rows": rows}) if as_json else many.as_table(rows), end="\n" if as_json else "")
     maps = " and heat maps" if list(folder.glob("*.png")) else ""
     print(f"runs, table{maps}: {folder}", file=sys.stderr)
+    if failed := [row["run"] for row in rows if "error" not in row]:
+        raise RunFailed(f"{len(failed)} of {len(rows)} failed, losses that are not finite: {', '.join(failed)}")
 
 
 @app.command()
@@ -154,7 +160,7 @@ def evaluate(
 
     count, opened = whole("--samples", samples, 2), runs.read(run)
     model = runs.load_model(opened, launch.choose_device(device))
-    if fid and model.device.type == "cpu":
+    if fid and count > 200 and model.device.type == "cpu":
         print("the FID network does some ten images a second on a CPU; --samples 200 takes minutes", file=sys.stderr)
     results = report.measure(opened, model, data_dir, inception, count if fid else None, editing, _bar)
     _show_results(opened, results, as_json)
@@ -395,12 +401,22 @@ def data_list(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 
 @data_app.command("check")
 def data_check(
-    name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None, as_json: AsJson = False
+    name: Annotated[str, typer.Argument(metavar="DATA", help="digits, mnist, svhn, celeba, an .npz or a folder.")],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="image_size or skip_broken, of a folder.")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Read a data set whole and say what is in it."""
+    from segma.config import Config, assignments, override
     from segma.data import sources
 
-    found = sources.check(name, data_dir, _bar)
+    changes = assignments(settings or [])
+    for key in changes.keys() - {"image_size", "skip_broken"}:
+        raise InputError(f"--set {key}: data are read with image_size and skip_broken alone")
+    config = override(Config(), changes)
+    found = sources.check(name, data_dir, _bar, config.image_size, config.skip_broken)
     print(json.dumps(found) if as_json else "\n".join(f"{key}: {value}" for key, value in found.items()))
 
 
@@ -430,6 +446,7 @@ def _train(job: Any) -> None:
             return
         several = f" x {distributed.size()}" if distributed.size() > 1 else ""
         print(f"run: {job.run.path} ({job.device}{several})", file=sys.stderr)
+        print(report.in_hand(job.data), file=sys.stderr)
         if job.run.config.critic and str(job.device) == "cpu":
             note = "a critic makes a step two to four times as long on a CPU; --set critic=0 does without, less sharply"
             print(note, file=sys.stderr)
@@ -445,6 +462,8 @@ def _train(job: Any) -> None:
         raise typer.Exit(1)
     if len(job.data.x_test):
         _show_results(job.run, report.basic(job.run, job.data, job.state.result.eval()), as_json=False)
+    else:
+        print("no test split to measure on; --set holdout=0.2 would keep some labelled rows for it", file=sys.stderr)
     for picture in sorted((job.run.path / "samples").glob("*.png"))[-1:]:
         print(f"samples{'' if job.run.config.model == 'cwae' else ', one row per class'}: {picture}")
     print(f"run: {job.run.path}")

@@ -101,6 +101,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         known = truth != ""
         if not known.any():
             raise InputError("y has no label to compare with: all are -1")
+        if not np.isin(truth[known], classes := as_names(self.classes_)).any():
+            raise InputError(f"y has none of the classes {', '.join(classes)}; its first is {truth[known][0]}")
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(np.average((guess == truth)[known], weights=weights))
 

@@ -19,7 +19,7 @@ from segma.model import Model
 from segma.recipes import recipe
 from segma.record import Job, Progress, recorded
 from segma.state import State
-from segma.step import rows_per_step
+from segma.step import rows_per_step, steps_in_all
 from segma.train import fit
 
 
@@ -224,6 +224,7 @@ def measure(run: runs.Run, few: Data, model: AnyModel) -> dict:
             "recipe": config.recipe,
             "epochs": round(steps * rows_per_step(config, len(few.x_train))[0] / len(few.x_train), 2),
             "steps": steps,  # of the saved model, whether or not its training has ended
+            "steps_in_all": steps_in_all(config, len(few.x_train)),
             "weights": "averaged" if config.average else "last",
             "device": model.device.type,
             "segma": segma.__version__,

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from segma import data, draw, launch, plots, runs
 from segma.baselines import AnyModel, classifies
 from segma.data.arrays import Data
@@ -11,9 +13,18 @@ from segma.metrics import editing, fid
 from segma.model import Model
 
 ALIKE = 0.9  # reconstruction errors above this share of the mean's: the decoder tells nothing apart
+NAMED = 20  # classes whose labels are counted in a line
 SAMPLES = 10_000  # of the FID protocol; fewer are measured against as few real images, and marked
 FIDS = {"fid": "FID", "interpolation_fid": "interpolation FID", "reconstruction_fid": "reconstruction FID"}
 SCORED = (*FIDS, "kid", "per_class_fid", "interpolation_fid_at", "editing")  # what only an option measures
+
+
+def in_hand(few: Data) -> str:
+    """What a training has, in a line: rows, and how many of each class are labelled."""
+    counts = np.bincount(few.y_train + 1, minlength=len(few.classes) + 1)[1:].tolist()
+    named = [f"{name}: {count}" for name, count in zip(few.classes, counts, strict=True)]
+    shown = ", ".join(named[:NAMED]) + (f", and {len(named) - NAMED} more classes" if len(named) > NAMED else "")
+    return f"{len(few.x_train):,} samples, {sum(counts):,} of them labelled ({shown})"
 
 
 def measure(
@@ -87,7 +98,9 @@ def _error(results: dict) -> str:
     if results["confusion"] is None:
         return f"{split} error: {why}"
     shown = why if wrong is None else f"{wrong:.2%}"
-    return f"{split} error: {shown}  ({protocol['labels']} labels, {protocol['split']})"
+    done, last = protocol["steps"], protocol.get("steps_in_all", 0)  # of runs measured before it was there
+    unfinished = f"; unfinished, at step {done} of {last}" if done < last else ""
+    return f"{split} error: {shown}  ({protocol['labels']} labels, {protocol['split']}{unfinished})"
 
 
 def _confusion(results: dict) -> list[str]:
@@ -104,7 +117,7 @@ def _confusion(results: dict) -> list[str]:
         of = "" if share is None else f", {share:.0%} of the mean's"
         lines.append(f"reconstruction error: {results['reconstruction_error']:.4g} (squared, per sample{of})")
         if share is not None and share > ALIKE:
-            lines.append("  the decoder draws all alike: try start_at_mean=true or a smaller learning_rate")
+            lines.append("  the decoder draws all alike: train longer, or with start_at_mean=true, lower learning_rate")
     if results["log_distance"] is not None:
         lines.append(f"log d^2: {results['log_distance']:.3f}")
     return lines

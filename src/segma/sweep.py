@@ -68,6 +68,9 @@ def open_jobs(
         launch.check_settings({**settings, **cell})
     if (out / "config.json").exists():
         raise InputError(f"{out} is a run, not a sweep: choose another --out")
+    if out.is_dir() and not (out / "sweep.json").exists():  # one that was stopped has nothing but runs so far
+        for other in sorted(path.name for path in out.iterdir() if "=" not in path.name)[:1]:
+            raise InputError(f"{out} is not a sweep, it has {other} in it: choose another --out")
     for row in _rows(out):
         if (keys := [key for key in row if key not in (*MEASURED, "run")]) != list(cells[0]):
             raise InputError(f"{out} is a sweep of {', '.join(keys)}: give these, in this order, or another --out")

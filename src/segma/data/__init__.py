@@ -46,7 +46,8 @@ def load(
     if path.suffix == ".npz":
         return from_npz(path)
     if path.exists():
-        raise InputError(f"{path}: neither an .npz nor a folder of pictures")
+        hint = "; of a table, np.savez(FILE, x=..., y=...) makes one" if path.suffix == ".csv" else ""
+        raise InputError(f"{path}: neither an .npz nor a folder of pictures{hint}")
     close = difflib.get_close_matches(str(name), NAMED, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     raise InputError(f"data {str(name)!r}, allowed: {', '.join(NAMED)}, an .npz or a folder of pictures{hint}")

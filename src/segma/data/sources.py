@@ -47,10 +47,16 @@ def _missing(name: str, folder: Path) -> list[str]:
     return []
 
 
-def check(name: str, data_dir: Path | str | None = None, progress: Progress | None = None) -> dict:
+def check(
+    name: str,
+    data_dir: Path | str | None = None,
+    progress: Progress | None = None,
+    image_size: int | None = None,
+    skip_broken: bool = False,
+) -> dict:
     """Loads it, and says what it holds. `originals` has, for each file whose digest is known, whether it is the
     owners' (for MNIST once unpacked: the gzip around it may differ)."""
-    data = load(name, data_dir, progress=progress)
+    data = load(name, data_dir, image_size, skip_broken, progress)
     found = {
         "name": data.name,
         "kind": data.kind,

@@ -45,9 +45,11 @@ def _image_values(x: np.ndarray, name: str) -> np.ndarray:
     low, high = _range(x, name)
     if x.dtype.kind == "f":
         if low < 0 or high > 1:
-            hint = (
-                "; divide by 255?" if low >= 0 and high <= 255 else "; (x + 1) / 2?" if low >= -1 and high <= 1 else ""
-            )
+            hint = ""
+            if low >= 0 and high <= 255:
+                hint = f"; divide by {255 if high > 16 else high:g}?"
+            elif low >= -1 and high <= 1:
+                hint = "; (x + 1) / 2?"
             raise InputError(f"{name}: float images with values in {low:g}..{high:g}, allowed: 0..1{hint}")
         return x.astype(np.float32, copy=False)
     if low < 0 or high > 255:

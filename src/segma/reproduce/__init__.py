@@ -79,6 +79,9 @@ def earlier(work: Work) -> tuple[dict[str, Section], dict[str, str]]:
     """
     file = work.out / "reproduction.json"
     if not file.exists():
+        there = {path.name for path in work.out.iterdir()} if work.out.is_dir() else set()
+        if there and not there & {"index.md", "runs"}:
+            raise InputError(f"{work.out} is not a reproduction, it has {min(there)} in it: choose another --out")
         return {}, {}
     found = runs.read_json(file)
     if found["data"] != work.data or (found["budget"] == "quick") != (work.budget == "quick"):
