@@ -139,7 +139,8 @@ def _best_for(shape: tuple[int, ...], n: int, k: int) -> dict:
     if len(shape) == 3:
         settings |= {"start_at_mean": True} | (LARGE if max(shape[:2]) >= 16 else {})
     if len(shape) == 1:
-        settings |= {"views": "noise", "hidden": _widths(shape), "latent_dim": max(2, min(10, shape[0], 2 * k))}
+        width = max(256, _widths(shape)[0])  # one layer: two err more, as do narrow ones (experiments.md)
+        settings |= {"views": "noise", "hidden": (width,), "latent_dim": max(2, min(10, shape[0], 2 * k))}
         steps = 500  # more lets a dense net fit the few labels ever closer and the rest worse
     elif shape[2] == 1 and max(shape[:2]) <= 32:
         settings |= {"network": "strided", "filters": _filters(shape)[:3], "hidden": (256,), "learning_rate": 2e-3}
