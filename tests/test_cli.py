@@ -192,6 +192,26 @@ def test_tables_from_the_command_line(call, tmp_path):
     assert call("sample", tmp_path / "run", "--out", tmp_path / "s.png")[0] == 2
 
 
+def test_pictures_of_two_sizes_are_checked_as_they_would_train(call, tmp_path):
+    """With the setting that the message asks for."""
+    for i, label in enumerate("aabb"):
+        (tmp_path / "own" / label).mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (20 + i, 20 + i)).save(tmp_path / "own" / label / f"{i}.png")
+    status, _, err = call("data", "check", tmp_path / "own")
+    assert status == 2
+    assert "--set image_size=64" in err
+    status, out, _ = call("data", "check", tmp_path / "own", "--set", "image_size=16")
+    assert status == 0
+    assert "shape: [16, 16, 3]" in out
+
+
+def test_a_table_as_text_is_told_what_to_become(call, tmp_path):
+    (tmp_path / "t.csv").write_text("1,2\n")
+    status, _, err = call("train", tmp_path / "t.csv")
+    assert status == 2
+    assert err.endswith("np.savez(FILE, x_train=..., y_train=...) makes one\n")
+
+
 def test_data_commands(call, tmp_path):
     status, out, _ = call("data", "list", "--data-dir", tmp_path)
     assert status == 0

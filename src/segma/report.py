@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-
 from segma import data, draw, launch, plots, runs
 from segma.baselines import AnyModel, classifies
 from segma.data.arrays import Data
+from segma.data.sources import counts
 from segma.errors import InputError
 from segma.metrics import editing, fid
 from segma.model import Model
@@ -21,10 +20,10 @@ SCORED = (*FIDS, "kid", "per_class_fid", "interpolation_fid_at", "editing")  # w
 
 def in_hand(few: Data) -> str:
     """What a training has, in a line: rows, and how many of each class are labelled."""
-    counts = np.bincount(few.y_train + 1, minlength=len(few.classes) + 1)[1:].tolist()
-    named = [f"{name}: {count}" for name, count in zip(few.classes, counts, strict=True)]
+    found = counts(few.y_train, few)
+    named = [f"{name}: {count}" for name, count in found["classes"].items()]
     shown = ", ".join(named[:NAMED]) + (f", and {len(named) - NAMED} more classes" if len(named) > NAMED else "")
-    return f"{len(few.x_train):,} samples, {sum(counts):,} of them labelled ({shown})"
+    return f"{found['n']:,} samples, {found['n'] - found['unlabelled']:,} of them labelled ({shown})"
 
 
 def measure(

@@ -63,8 +63,8 @@ def check(
         "shape": list(data.shape),
         "dtype": str(data.x_train.dtype),
         "classes": list(data.classes),
-        "train": _counts(data.y_train, data),
-        "test": _counts(data.y_test, data),
+        "train": counts(data.y_train, data),
+        "test": counts(data.y_test, data),
         "fingerprint": fingerprint(data),
     }
     known = _known_files(name, place(data_dir) / str(name))
@@ -73,9 +73,10 @@ def check(
     return found
 
 
-def _counts(y: np.ndarray, data: Data) -> dict:
-    counts = np.bincount(y + 1, minlength=len(data.classes) + 1).tolist()
-    return {"n": len(y), "unlabelled": counts[0], "classes": dict(zip(data.classes, counts[1:], strict=True))}
+def counts(y: np.ndarray, data: Data) -> dict:
+    """How many rows there are, without a label and of each class."""
+    unlabelled, *labelled = np.bincount(y + 1, minlength=len(data.classes) + 1).tolist()
+    return {"n": len(y), "unlabelled": unlabelled, "classes": dict(zip(data.classes, labelled, strict=True))}
 
 
 def _known_files(name: str, folder: Path) -> dict[str, Path]:
