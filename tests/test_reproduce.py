@@ -235,6 +235,15 @@ def test_a_folder_belongs_to_its_first_call_even_if_that_was_stopped(work):
     assert work.failed == {}
 
 
+@pytest.fixture
+def in_front():
+    """As in a terminal: a shell has what it starts in the background ignore Ctrl-C, tests included."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("in_front")
 def test_either_signal_stops_gently_and_the_next_of_any_kind_at_once(capsys):
     with progress.interruptible() as interrupted:
         signal.raise_signal(signal.SIGTERM)
