@@ -71,6 +71,13 @@ def test_step_by_step_it_is_the_plain_one(name):
             )
 
 
+def test_every_norm_takes_its_relu_along():
+    net = start(NORM)[0].model
+    found = fast.norms_with_relu(net, lambda function: function)
+    kinds = [type(layer).__name__ for layer in found]
+    assert kinds == ["BatchNorm2d", "ReLU"] * 3 * len(NORM.filters)
+
+
 @pytest.mark.skipif(not has_bfloat16("cpu"), reason="needs a CPU with instructions for bfloat16")
 def test_in_bfloat16_it_is_nearly_the_plain_one():
     """The networks' products have 8 bits; the terms agree to about as many."""

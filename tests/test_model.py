@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from segma.config import Config
 from segma.errors import InputError
@@ -41,7 +42,25 @@ def test_the_papers_celeba_net():
     assert all(layer.kernel_size == (4, 4) and layer.stride == (2, 2) for layer in up[3:])
 
 
-@pytest.mark.parametrize("network", ["mlp", "strided", "blocks"])
+def test_a_residual_net_written_out():
+    """Each halving normalised, then two 3x3 convolutions added to it; 8x8 pixels become 2x2."""
+    config = Config(network="residual", filters=(4, 6), hidden=(), latent_dim=5)
+    model, x = Model(config, (8, 8, 3), 2), torch.rand(7, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    codes = model.encoder(x)
+    weights = [layer.weight.detach() for layer in model.encoder.modules() if isinstance(layer, LAYERS)]
+    assert [tuple(w.shape) for w in weights[:4]] == [(4, 3, 4, 4), (4, 4, 3, 3), (4, 4, 3, 3), (6, 4, 4, 4)]
+
+    def layer(x, weight, stride=1):
+        x = F.conv2d(x, weight, stride=stride, padding=1)
+        return ((x - x.mean((0, 2, 3), True)) / (x.var((0, 2, 3), correction=0, keepdim=True) + 1e-5).sqrt()).relu()
+
+    for halve, first, second in (weights[:3], weights[3:6]):
+        x = layer(x, halve, stride=2)
+        x = x + layer(layer(x, first), second)
+    torch.testing.assert_close(codes, x.flatten(1) @ weights[6].T)
+
+
+@pytest.mark.parametrize("network", ["mlp", "strided", "blocks", "residual"])
 def test_a_decoder_starts_at_the_mean_colour(network):
     """Half of the pixels of one channel lit, a tenth of the other, nothing of the third."""
     x = np.zeros((40, 8, 8, 3), np.uint8)
@@ -52,7 +71,7 @@ def test_a_decoder_starts_at_the_mean_colour(network):
     assert first == pytest.approx([0.5, 0.1, 0.01], abs=1e-4)
 
 
-@pytest.mark.parametrize("network", ["mlp", "strided", "blocks"])
+@pytest.mark.parametrize("network", ["mlp", "strided", "blocks", "residual"])
 @pytest.mark.parametrize("shape", [(8, 8, 1), (28, 28, 1), (13, 30, 3)])
 def test_any_image_size_goes_in_and_comes_back(network, shape):
     config = Config(network=network, hidden=(16,), filters=(4, 8), latent_dim=5)

@@ -21,7 +21,7 @@ from segma.train import fit
 
 SMALL = Config(hidden=(16,), latent_dim=4, batch_size=20, epochs=3, learning_rate=1e-3, mean_distance=3.0)
 VIEWS = dataclasses.replace(SMALL, views="affine", kappa=5.0, confidence=0.4, all_rows=False, average=0.9)
-NORM = dataclasses.replace(VIEWS, network="blocks", filters=(4,), hidden=())
+NORM = dataclasses.replace(VIEWS, network="residual", filters=(4,), hidden=())
 CRITIC = dataclasses.replace(NORM, critic=2.0, average=0.8)
 
 

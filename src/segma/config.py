@@ -25,7 +25,7 @@ class Config:
     # the networks
     model: str = "segma"
     recipe: str = "best"
-    network: str = "mlp"  # mlp, strided or blocks (networks.py)
+    network: str = "mlp"  # mlp, strided, blocks or residual (networks.py)
     hidden: tuple[int, ...] = (1024, 1024)  # widths of the encoder's dense layers; the decoder mirrors them
     filters: tuple[int, ...] = ()  # channels of its convolutions
     latent_dim: int = 10
@@ -109,7 +109,7 @@ RETIRED = (("samples_from", "mixture"), ("teacher", False))  # in runs of before
 CHOICES = {
     "model": ("segma", "cwae", "m1m2", "adgm", "triple-gan"),
     "recipe": ("best", "paper"),
-    "network": ("mlp", "strided", "blocks"),
+    "network": ("mlp", "strided", "blocks", "residual"),
     "phi": ("auto", "paper", "exact"),
     "views": ("none", "noise", "affine", "pen", "photo", "street"),
     "likelihood": ("bernoulli", "gaussian"),

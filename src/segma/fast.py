@@ -184,7 +184,8 @@ def norms_with_relu(model: Model, compiled: Callable) -> Forwards:
 
 def _with_relu(model: Model, kind: type[nn.Module]) -> Iterator[tuple[Any, nn.Module | None]]:
     """The model's layers of a kind, each with the ReLU that follows it, if one does."""
-    order = [*model.encoder.children(), nn.Identity(), *model.decoder.children(), nn.Identity()]
+    nets = ([part for part in net.modules() if not list(part.children())] for net in (model.encoder, model.decoder))
+    order = [layer for net in nets for layer in (*net, nn.Identity())]
     for layer, after in pairwise(order):
         if isinstance(layer, kind):
             yield layer, after if isinstance(after, nn.ReLU) else None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from segma.config import Config
 from segma.errors import InputError
@@ -42,7 +42,7 @@ def strided(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Modul
         config,
         shape,
         down=lambda a, b: [nn.Conv2d(a, b, 4, stride=2, padding=1), nn.ReLU()],
-        up=lambda b, a: [nn.ReLU(), nn.ConvTranspose2d(b, a, 4, stride=2, padding=1)],
+        up=_double,
     )
 
 
@@ -63,7 +63,31 @@ def blocks(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module
     )
 
 
-NETWORKS = {"mlp": mlp, "strided": strided, "blocks": blocks}
+def residual(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
+    """A deeper reader, not in the paper: each halving of `strided` with batch norm, and added to it what two 3x3
+    convolutions make of it. The decoder is that of `strided`."""
+    return _convolutional(
+        config,
+        shape,
+        down=lambda a, b: [
+            *(nn.Conv2d(a, b, 4, stride=2, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
+            Added(
+                *(nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
+                *(nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
+            ),
+        ],
+        up=_double,
+    )
+
+
+class Added(nn.Sequential):
+    """Layers whose result is added to what they were given (a residual block)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input + super().forward(input)
+
+
+NETWORKS = {"mlp": mlp, "strided": strided, "blocks": blocks, "residual": residual}
 
 
 def _dense(widths: list[int]) -> Layers:
@@ -72,6 +96,10 @@ def _dense(widths: list[int]) -> Layers:
     for a, b in pairwise(widths):
         layers += [nn.Linear(a, b), nn.ReLU()]
     return layers[:-1]
+
+
+def _double(b: int, a: int) -> Layers:
+    return [nn.ReLU(), nn.ConvTranspose2d(b, a, 4, stride=2, padding=1)]
 
 
 def _convolutional(

@@ -69,15 +69,13 @@ BEST: dict = {
 }
 PHOTOS: dict = {
     **LARGE,
-    "network": "blocks",
+    "labels": 1000,
     "hidden": (),
     "latent_dim": 32,
-    "beta": 20.0,
-    "kappa": 20.0,
     "batch_size": 384,
     "labelled_share": 1 / 3,
     "warmup": 500,
-    "clip_norm": 20.0,
+    "epochs": 70,
 }
 BEST_DATA: dict[str, dict] = {
     "digits": {
@@ -103,8 +101,28 @@ BEST_DATA: dict[str, dict] = {
         "average": 0.999,
         "epochs": 170,
     },
-    "svhn": PHOTOS | {"labels": 1000, "views": "street", "filters": (64, 128, 256), "epochs": 70},
-    "celeba": PHOTOS | {"labels": 1000, "views": "photo", "filters": (64, 128, 256, 256), "epochs": 70},
+    "svhn": {
+        **PHOTOS,
+        "network": "residual",
+        "filters": (64, 128, 256),
+        "start_at_mean": True,
+        "views": "street",
+        "alpha": 20.0,
+        "beta": 60.0,
+        "kappa": 60.0,
+        "clip_norm": 60.0,
+        "critic": 5.0,
+        "average": 0.999,
+    },
+    "celeba": {
+        **PHOTOS,
+        "network": "blocks",
+        "filters": (64, 128, 256, 256),
+        "views": "photo",
+        "beta": 20.0,
+        "kappa": 20.0,
+        "clip_norm": 20.0,
+    },
 }
 
 
