@@ -141,6 +141,18 @@ def test_sample_writes_pictures(call, run, tmp_path):
     assert (tmp_path / "three.png").read_bytes() != (tmp_path / "other.png").read_bytes()
 
 
+def test_many_samples_are_decoded_in_parts(run, monkeypatch):
+    """All at once would need the memory of every layer for every picture."""
+    from segma import runs
+    from segma.apply import class_samples
+
+    model, sizes = runs.load_model(runs.read(run)), []
+    decode = model.decode
+    monkeypatch.setattr(model, "decode", lambda z: sizes.append(len(z)) or decode(z))
+    assert class_samples(model, 700, seed=0).shape[:2] == (10, 700)
+    assert sizes == [1000] * 7
+
+
 def test_samples_of_a_class_are_of_that_class(run):
     """Decoded and encoded again, most samples are taken for the class they were drawn from, even after few epochs."""
     import torch

@@ -123,15 +123,14 @@ def class_samples(
     """n new samples per class: images (classes, n, h, w, c) uint8, table rows (classes, n, features)."""
     labels = list(range(len(model.class_weights))) if labels is None else labels
     generator = torch.Generator(model.device).manual_seed(seed)
-    with torch.no_grad():
-        numbers = [torch.full((n,), label, device=model.device) for label in labels]
-        if isinstance(model, Model):
-            made = [model.decode(model.draw(y, generator, spread)) for y in numbers]
-        elif spread != 1:
-            raise InputError(f"spread = {spread:g}: only a mixture has one to change")
-        else:
-            made = [model.generate(y, generator) for y in numbers]
-        x = model.restore(torch.cat(made)).cpu().numpy()
+    numbers = [torch.full((n,), label, device=model.device) for label in labels]
+    if isinstance(model, Model):
+        x = decode_rows(model, torch.cat([model.draw(y, generator, spread) for y in numbers]))
+    elif spread != 1:
+        raise InputError(f"spread = {spread:g}: only a mixture has one to change")
+    else:
+        with torch.no_grad():
+            x = model.restore(torch.cat([model.generate(y, generator) for y in numbers])).cpu().numpy()
     x = draw.to_uint8(x) if model.is_image else x
     return x.reshape(len(labels), n, *x.shape[1:])
 
