@@ -22,6 +22,7 @@ CONFIGS = {
     "clipped": CLIPPED,
     "views": VIEWS,
     "norm": NORM,
+    "norm in the decoder": dataclasses.replace(NORM, network="blocks"),
     "strided": STRIDED,
     "critic": CRITIC,
 }
