@@ -12,11 +12,11 @@ from scipy import stats
 import oracles
 from segma import draw
 from segma.config import Config
-from segma.data.arrays import Data
+from segma.data.arrays import Data, some_rows
 from segma.errors import InputError
 from segma.metrics import features as made
 from segma.metrics import fid, inception
-from segma.metrics.features import cached, features, interpolated, interpolated_at, reconstructed, sampled, some_rows
+from segma.metrics.features import cached, features, interpolated, interpolated_at, reconstructed, sampled
 from segma.metrics.fid import Statistics, frechet, kid, per_class, statistics
 from segma.model import Model, decode_rows
 

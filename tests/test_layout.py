@@ -15,7 +15,8 @@ __main__ cli progress studio reproduce reproduce.figures reproduce.page reproduc
 estimator sweep similarity edit report launch stack record apply metrics.fid metrics.features
 metrics.inception runs metrics.accuracy metrics.editing train rivals fast vectors step state distributed draw plots
 latent density attributes baselines baselines.triple_gan baselines.triple_nets baselines.adgm baselines.m1m2
-baselines.gaussian model form critic networks objective cramer_wold mixture recipes rival_recipes data config errors
+baselines.gaussian model form clouds critic networks objective cramer_wold mixture recipes rival_recipes data config
+errors
 """.split()
 
 

@@ -26,10 +26,10 @@ import torch
 from segma import data, draw, launch, runs
 from segma.apply import class_samples
 from segma.config import Config, assignments
-from segma.data.arrays import Data
+from segma.data.arrays import Data, some_rows
 from segma.metrics import fid, inception
-from segma.metrics.features import blocks, features, interpolated, reconstructed, sampled, some_rows, statistics
-from segma.model import Model, classify_rows
+from segma.metrics.features import blocks, features, interpolated, reconstructed, sampled, statistics
+from segma.model import Model, classify_rows, settle
 from segma.record import Job
 from segma.step import steps_in_all
 from segma.train import fit
@@ -43,6 +43,7 @@ def trained(whole: Data, config: Config, folder: Path, device: str) -> tuple[Job
     x, y = launch.place(job.data.x_train, device), torch.from_numpy(job.data.y_train).to(device)
     began = time.monotonic()
     (last,) = deque(fit(job.state, x, y, config), maxlen=1)
+    settle(job.state.result.eval(), job.data.x_train, config.clouds)
     return job, last.values(), time.monotonic() - began
 
 

@@ -34,6 +34,7 @@ class Config:
     mean_distance: float = 1.0  # between any two means at the start
     train_weights: bool = False  # p_k; otherwise the labelled shares
     train_variances: bool = False  # sigma_k^2; otherwise 1
+    clouds: int = 0  # Gaussians that samples of a class come from, fitted to its codes (clouds.py); 0: its component
     # the objective
     alpha: float = 5.0  # weight of log d^2
     beta: float = 10.0  # weight of the cross-entropy
@@ -122,6 +123,7 @@ RANGES = {
     "image_size": (4, 1024),
     "latent_dim": (1, 4096),
     "mean_distance": (1e-6, 1e6),
+    "clouds": (0, 1000),
     "alpha": (0, 1e9),
     "beta": (0, 1e9),
     "gamma_scale": (1e-9, 1e9),

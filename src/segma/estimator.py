@@ -19,7 +19,7 @@ from segma.data.values import images_or_table
 from segma.draw import to_uint8
 from segma.errors import InputError
 from segma.launch import choose_device, new_model, place
-from segma.model import Model, decode_rows, encode_rows
+from segma.model import Model, decode_rows, encode_rows, settle
 from segma.recipes import recipe
 from segma.state import State
 from segma.step import steps_in_all
@@ -81,6 +81,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         for step in fit(state, place(x, device), torch.from_numpy(labels).to(device), config):
             if self.verbose and (step.number % max(1, last // 10) == 0 or step.number == last):
                 print(f"{step.number}/{last}", {name: round(value, 4) for name, value in step.values().items()})
+        settle(state.result.eval(), x, config.clouds)
         state.model.zero_grad(set_to_none=True)  # the estimator is kept, copied, pickled: without them
         self.losses_ = step.values()
         kind = {"i": "int", "u": "int", "f": "float", "b": "bool"}.get(classes.dtype.kind, "str")

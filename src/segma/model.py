@@ -12,8 +12,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from segma import critic, networks
+from segma import clouds, critic, networks
 from segma.config import Config
+from segma.data.arrays import some_rows
 from segma.errors import InputError
 from segma.form import Form
 from segma.mixture import Mixture
@@ -32,6 +33,7 @@ class Model(Form):
         if config.critic and not self.is_image:
             raise InputError(f"critic = {config.critic} is for images; for a table allowed is 0")
         self.critic = critic.build(self.inner, config.seed) if config.critic else None
+        self.clouds: clouds.Clouds | None = None  # that samples come from, once it is trained
 
     @property
     def mixture(self) -> Mixture:
@@ -71,10 +73,12 @@ class Model(Form):
         return self.decode(self.draw(y, generator))
 
     def draw(self, y: Int[Tensor, " n"], generator: torch.Generator, spread: float = 1.0) -> Float[Tensor, "n d"]:
-        """A code from the component of each class; `spread` multiplies the distance from its mean."""
+        """A code from the component or the clouds of each class; `spread` multiplies the distance from its mean."""
         target = self.mixture
-        noise = spread * torch.randn(len(y), target.d, generator=generator, device=generator.device).to(target.means)
-        return target.place(y, noise)
+        noise = torch.randn(len(y), target.d, generator=generator, device=generator.device).to(target.means)
+        if self.clouds:
+            noise = self.clouds.shape(y, noise, generator)
+        return target.place(y, spread * noise)
 
     def encode(self, x: Float[Tensor, " n *shape"]) -> Float[Tensor, "n d"]:
         with self._networks(x.device):
@@ -150,6 +154,13 @@ def _spread(k: int, d: int, seed: int) -> Float[Tensor, "k d"]:
         force = (gap / (gap.square().sum(dim=2, keepdim=True) + 1e-9).pow(1.5)).sum(dim=1)
         points = points + 0.1 / (1 + step / 20) * nn.functional.normalize(force)
     return nn.functional.normalize(points)
+
+
+@torch.no_grad()
+def settle(model: Any, x: np.ndarray, most: int, rows: int = 50_000) -> None:
+    """Let a trained model draw its samples where raw rows x have their codes; not a rival, and not if `most` is 0."""
+    if most and isinstance(model, Model):
+        model.clouds = clouds.fit(encode_rows(model, x[some_rows(len(x), rows)]), model.mixture, most)
 
 
 @torch.no_grad()

@@ -15,6 +15,7 @@ from segma.apply import class_samples
 from segma.baselines import classifies
 from segma.data.arrays import Data
 from segma.metrics.accuracy import error
+from segma.model import settle
 from segma.state import State
 from segma.step import rows_per_step, steps_in_all
 from segma.train import Step
@@ -73,12 +74,15 @@ def recorded(job: Job) -> Generator[Recorder]:
 
     with open_log(job) as log:
         if first >= last and distributed.rank() == 0:  # finished: should the model be lost, the checkpoint has it
+            settle(job.state.result.eval(), job.data.x_train, config.clouds)
             runs.save_model(job.run, job.state.result, first)
 
         def after(step: Step, halt: bool) -> Progress:
             nonlocal saved
             values = wrong = None
             done, picture = step.number == last, picture_due(step.number)
+            if done and distributed.rank() == 0:
+                settle(job.state.result.eval(), job.data.x_train, config.clouds)
             if picture or step.number % config.log_every == 0:
                 values = step.values()
                 speed = round((step.number - first) * sum(rows) / (time.monotonic() - began))

@@ -20,6 +20,7 @@ from torch import Tensor
 
 import segma
 from segma.baselines import AnyModel, build
+from segma.clouds import Clouds
 from segma.config import Config
 from segma.data.arrays import Data, fingerprint
 from segma.errors import InputError, RunFailed
@@ -27,6 +28,7 @@ from segma.model import Model
 
 CHECKPOINT = "checkpoint/last.safetensors"
 TRAINED = Path(__file__).parent / "trained"  # runs that are part of the package
+CLOUDS = tuple(field.name for field in dataclasses.fields(Clouds))
 NO_MODEL = "train first, or wait for the first checkpoint"
 
 
@@ -141,9 +143,12 @@ def load_model(run: Run, device: str = "cpu") -> AnyModel:
     """The trained model, ready to use: without its critic, which is of use only while it trains."""
     model = build(dataclasses.replace(run.config, critic=0.0), run.shape, len(run.classes))
     tensors, _ = read_tensors(run.path / "model.safetensors", NO_MODEL)
+    clouds = {name: tensors.pop(f"clouds.{name}") for name in CLOUDS if f"clouds.{name}" in tensors}
     try:
         model.load_state_dict(tensors)
-    except RuntimeError as problem:
+        if clouds and isinstance(model, Model):
+            model.clouds = Clouds(**clouds)
+    except (RuntimeError, TypeError) as problem:
         raise InputError(
             f"{run.path / 'model.safetensors'} does not fit config.json: other shapes or names"
         ) from problem
@@ -152,6 +157,8 @@ def load_model(run: Run, device: str = "cpu") -> AnyModel:
 
 def save_model(run: Run, model: AnyModel, step: int) -> None:
     tensors = {name: value for name, value in model.state_dict().items() if not name.startswith("critic.")}
+    if isinstance(model, Model) and model.clouds:
+        tensors |= {f"clouds.{name}": getattr(model.clouds, name) for name in CLOUDS}
     write_tensors(run.path / "model.safetensors", tensors, {"step": str(step)})
 
 

@@ -165,14 +165,6 @@ def decoded(model: AnyModel, z: Tensor, size: int) -> np.ndarray:
     return np.concatenate([to_uint8(decode_rows(model, part)) for part in z.detach().split(size)])
 
 
-def some_rows(total: int, n: int) -> np.ndarray:
-    """n of so many rows, always the same random ones, in order; or all.
-
-    Evenly spaced ones may be of one kind: every twelfth training image of MNIST is darker than the rest.
-    """
-    return np.sort(np.random.default_rng(0).permutation(total)[:n])
-
-
 def cached(folder: Path, key: dict, make: Callable[[], Arrays]) -> Arrays:
     """The arrays that `make` gave for this key, from a file named by it; a damaged file is made anew."""
     text = json.dumps(key, sort_keys=True)

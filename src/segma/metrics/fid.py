@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from segma.baselines import AnyModel, encodes
-from segma.data.arrays import Data, Progress, fingerprint
+from segma.data.arrays import Data, Progress, fingerprint, some_rows
 from segma.errors import InputError
 from segma.metrics import inception
 from segma.metrics.features import (
@@ -28,7 +28,6 @@ from segma.metrics.features import (
     on,
     reconstructed,
     sampled,
-    some_rows,
     statistics,
 )
 
