@@ -228,6 +228,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
             if name in settings:
                 raise InputError(f"settings: {name!r} has no place here; X, y, recipe and random_state decide it")
         named = {name: getattr(self, name) for name in NAMED if getattr(self, name) is not None}
+        for name in named.keys() & settings.keys():
+            raise InputError(f"{name} is given twice: {named[name]}, and {settings[name]} in settings")
         config = recipe(self.recipe, data.name, data.shape, len(data.x_train), len(data.classes))
         return override(config, settings | named | {"seed": _seed(self.random_state)})
 
