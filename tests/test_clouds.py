@@ -32,7 +32,7 @@ def two_lobes(n: int = 6000) -> np.ndarray:
 def draws(found: clouds.Clouds, mixture: Mixture, label: int, n: int = 20_000) -> np.ndarray:
     generator = torch.Generator().manual_seed(1)
     y, noise = torch.full((n,), label), torch.randn(n, mixture.d, generator=generator)
-    return mixture.place(y, found.shape(y, noise, generator)).numpy()
+    return mixture.place(y, found.shaped(y, noise, generator)).numpy()
 
 
 @pytest.mark.parametrize("variances", [(1.0, 1.0), (4.0, 0.25)])
@@ -77,7 +77,7 @@ def test_with_few_codes_there_are_fewer_gaussians_or_none():
     assert torch.equal(found.weights[1], torch.tensor([1.0, 0, 0]))
     y, generator = torch.ones(50, dtype=torch.long), torch.Generator().manual_seed(0)
     noise = torch.randn(50, 2)
-    assert torch.equal(found.shape(y, noise, generator), noise)
+    assert torch.equal(found.shaped(y, noise, generator), noise)
     assert clouds.fit(torch.from_numpy(z[-15:]), target(), 10) is None
 
 
@@ -85,7 +85,7 @@ def test_a_draw_of_many_classes_is_that_of_each():
     """Which of the others are drawn beside does not matter to a draw's share of noise."""
     found = clouds.fit(torch.from_numpy(two_lobes()), target(), 4)
     y, noise = torch.arange(1000) % 2, torch.randn(1000, 2)
-    mixed = found.shape(y, noise, torch.Generator().manual_seed(3))
+    mixed = found.shaped(y, noise, torch.Generator().manual_seed(3))
     u = torch.rand(1000, 1, generator=torch.Generator().manual_seed(3))
     for i in (0, 1, 500, 999):  # by hand: the first Gaussian up to which the weights exceed u
         part = int(np.searchsorted(np.cumsum(found.weights[y[i]].numpy()), u[i].item()))

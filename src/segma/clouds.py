@@ -28,7 +28,7 @@ class Clouds:
     means: Float[Tensor, "k m d"]
     factors: Float[Tensor, "k m d d"]  # lower triangular; times its transpose, the covariance
 
-    def shape(
+    def shaped(
         self, y: Int[Tensor, " n"], noise: Float[Tensor, "n d"], generator: torch.Generator
     ) -> Float[Tensor, "n d"]:
         """Standard normal noise made that of the classes y."""

@@ -77,7 +77,7 @@ class Model(Form):
         target = self.mixture
         noise = torch.randn(len(y), target.d, generator=generator, device=generator.device).to(target.means)
         if self.clouds:
-            noise = self.clouds.shape(y, noise, generator)
+            noise = self.clouds.shaped(y, noise, generator)
         return target.place(y, spread * noise)
 
     def encode(self, x: Float[Tensor, " n *shape"]) -> Float[Tensor, "n d"]:
