@@ -584,7 +584,6 @@ def test_wrong_data(x, y, message):
         ({"settings": {"hiden": (8,)}}, "unknown setting 'hiden': did you mean 'hidden'"),
         ({"settings": {"labels": 10}}, "'labels' has no place here"),
         ({"settings": {"seed": 10}}, "'seed' has no place here"),
-        ({"epochs": 1, "settings": {"epochs": 7}}, "epochs is given twice: 1, and 7 in settings"),
         ({"alpha": -1}, "alpha = -1"),
         ({"epochs": "many"}, "epochs = 'many': wanted is a whole number"),
         ({"latent_dim": 0}, "latent_dim = 0"),

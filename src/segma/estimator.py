@@ -37,7 +37,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
     X is (n, features) numbers, or images (n, h, w) or (n, h, w, c), uint8 in 0..255 or float in 0..1; what comes back
     has the form and range that went in. y is -1 where the label is not known ("" among text labels).
 
-    Settings left at None are the recipe's; `settings` takes the other fields of segma.config.Config.
+    Settings left at None are the recipe's; `settings` takes the other fields of segma.config.Config, and what is named
+    goes before it: a search may vary `alpha` whatever `settings` say.
 
     Learned: classes_, class_distances_ (k x k, of the trained means), model_ (the torch module), config_, losses_.
     """
@@ -228,8 +229,6 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
             if name in settings:
                 raise InputError(f"settings: {name!r} has no place here; X, y, recipe and random_state decide it")
         named = {name: getattr(self, name) for name in NAMED if getattr(self, name) is not None}
-        for name in named.keys() & settings.keys():
-            raise InputError(f"{name} is given twice: {named[name]}, and {settings[name]} in settings")
         config = recipe(self.recipe, data.name, data.shape, len(data.x_train), len(data.classes))
         return override(config, settings | named | {"seed": _seed(self.random_state)})
 
