@@ -59,12 +59,18 @@ def test_a_code_astray_gets_no_gaussian():
     assert np.abs(made).max() < 60
 
 
-@pytest.mark.parametrize("stray", [np.nan, np.inf])
+@pytest.mark.parametrize("stray", [np.nan, np.inf, 1e38])
 def test_codes_that_are_no_numbers_are_left_out(stray):
     z = two_lobes()
     z[::7] = stray
     found = clouds.fit(torch.from_numpy(z), target(), 3)
     assert all(torch.isfinite(part).all() for part in (found.weights, found.means, found.factors))
+
+
+@pytest.mark.parametrize("z", [torch.full((500, 2), 40.0), 1e30 * torch.ones(500, 2), torch.randint(39, 41, (500, 2))])
+def test_codes_all_alike_or_of_a_failed_training_are_no_trouble(z):
+    found = clouds.fit(z.float(), target(), 3)
+    assert found is None or np.isfinite(draws(found, target(), 0)).all()
 
 
 def test_with_few_codes_there_are_fewer_gaussians_or_none():

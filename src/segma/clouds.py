@@ -5,6 +5,7 @@ where there are no codes, and of what it has never seen a decoder makes noise. P
 mixture's.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from segma.mixture import Mixture
 
+FAR = 1e3  # deviations beyond which a code is none: a training that failed, or a number that is none
 OUTER = 0.01  # share of a class's codes, the furthest out, left aside: one astray would get a Gaussian of its own
 ENOUGH = 10  # codes per Gaussian and dimension; with fewer a class has fewer Gaussians, or none but its component
 FLOOR = 0.1  # what is added to the Gaussians' variances; a component has 1
@@ -62,16 +64,18 @@ def fit(z: Float[Tensor, "n d"], target: Mixture, most: int) -> Clouds | None:
 
 
 def _inner(noise: np.ndarray) -> np.ndarray:
-    noise = noise[np.isfinite(noise).all(axis=1)]
+    noise = noise[(np.abs(noise) < FAR).all(axis=1)]
     far = (noise**2).sum(axis=1)
     return noise[far <= np.quantile(far, 1 - OUTER)] if len(noise) else noise
 
 
 def _gaussians(rows: np.ndarray, m: int) -> Any:
     """sklearn's mixture of m Gaussians, fitted to the rows."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import GaussianMixture  # here: it takes half a second to import
     from threadpoolctl import threadpool_limits
 
     found = GaussianMixture(m, reg_covar=FLOOR, tol=1e-2, random_state=0, init_params="k-means++")
-    with threadpool_limits(1):  # the products are so small that threads only wait for each other
+    with warnings.catch_warnings(), threadpool_limits(1):  # products so small that threads only wait for each other
+        warnings.simplefilter("ignore", ConvergenceWarning)  # near enough
         return found.fit(rows)
