@@ -7,10 +7,10 @@ from safetensors import safe_open
 
 import segma
 from segma import clouds, launch, runs, sweep
-from segma.config import Config
 from segma.errors import InputError
 from segma.mixture import Mixture
 from segma.model import Model
+from segma.recipes import recipe
 from test_sweep import SMALL, pictures  # noqa: F401 (a fixture)
 
 FLAT = SMALL | {"latent_dim": 2, "clouds": 3}  # few dimensions: 70 pictures are enough
@@ -112,8 +112,7 @@ def test_a_run_ends_with_them_alone_and_in_a_stack(pictures, tmp_path, average):
             assert job.state.result.clouds is None  # not yet: the codes still move
     model = finished(tmp_path / "run")
     again = clouds.fit(model.encode(model.prepare(torch.from_numpy(job.data.x_train))).detach(), model.mixture, 3)
-    for name in runs.CLOUDS:
-        torch.testing.assert_close(getattr(model.clouds, name), getattr(again, name), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(vars(model.clouds), vars(again), rtol=1e-4, atol=1e-4)
     y, same = torch.arange(300) % 3, torch.Generator().manual_seed(0)
     kept = model.draw(y, same)
     model.clouds = None
@@ -169,5 +168,6 @@ def test_rivals_have_no_use_for_them(pictures, tmp_path):  # noqa: F811
         launch.start(str(pictures), "best", {"clouds": 3, "model": "adgm"}, tmp_path / "run", device="cpu")
 
 
-def test_none_unless_asked_for():
-    assert Config().clouds == 0
+@pytest.mark.parametrize("data", ["digits", "mnist", "svhn", "celeba", "of one's own"])
+def test_the_papers_samples_come_from_its_components(data):
+    assert recipe("paper", data, (32, 32, 3), 5000, 10).clouds == 0

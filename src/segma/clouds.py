@@ -72,7 +72,7 @@ def _inner(noise: np.ndarray) -> np.ndarray:
 def _gaussians(rows: np.ndarray, m: int) -> Any:
     """sklearn's mixture of m Gaussians, fitted to the rows."""
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.mixture import GaussianMixture  # here: it takes half a second to import
+    from sklearn.mixture import GaussianMixture  # here: slow to import, and most runs need none
     from threadpoolctl import threadpool_limits
 
     found = GaussianMixture(m, reg_covar=FLOOR, tol=1e-2, random_state=0, init_params="k-means++")

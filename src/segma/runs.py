@@ -28,7 +28,6 @@ from segma.model import Model
 
 CHECKPOINT = "checkpoint/last.safetensors"
 TRAINED = Path(__file__).parent / "trained"  # runs that are part of the package
-CLOUDS = tuple(field.name for field in dataclasses.fields(Clouds))
 NO_MODEL = "train first, or wait for the first checkpoint"
 
 
@@ -143,7 +142,7 @@ def load_model(run: Run, device: str = "cpu") -> AnyModel:
     """The trained model, ready to use: without its critic, which is of use only while it trains."""
     model = build(dataclasses.replace(run.config, critic=0.0), run.shape, len(run.classes))
     tensors, _ = read_tensors(run.path / "model.safetensors", NO_MODEL)
-    clouds = {name: tensors.pop(f"clouds.{name}") for name in CLOUDS if f"clouds.{name}" in tensors}
+    clouds = {name.removeprefix("clouds."): tensors.pop(name) for name in list(tensors) if name.startswith("clouds.")}
     try:
         model.load_state_dict(tensors)
         if clouds and isinstance(model, Model):
@@ -158,7 +157,7 @@ def load_model(run: Run, device: str = "cpu") -> AnyModel:
 def save_model(run: Run, model: AnyModel, step: int) -> None:
     tensors = {name: value for name, value in model.state_dict().items() if not name.startswith("critic.")}
     if isinstance(model, Model) and model.clouds:
-        tensors |= {f"clouds.{name}": getattr(model.clouds, name) for name in CLOUDS}
+        tensors |= {f"clouds.{name}": value for name, value in vars(model.clouds).items()}
     write_tensors(run.path / "model.safetensors", tensors, {"step": str(step)})
 
 
