@@ -63,16 +63,19 @@ def terms(model: Model, x: Tensor, y: Tensor, config: Config, gamma: float, gene
     codes = model.encode(torch.cat([rows, *views]))
     z, rest = codes[: len(rows)], codes[len(rows) :]
     beliefs = target.posterior(z[:u].detach())
-    unreal, criticism = z.new_zeros(2)
+    unlike, unreal, criticism = z.new_zeros(3)
     if config.critic:
         draws = critic.draw(u, model.means, model.inner, generator)
         made = model.decode(critic.codes_to_judge(z[:u], target, draws))
+        if config.likeness:
+            unlike = critic.unlikeness(model.impressions(rows), model.impressions(model.decode(z)))
         unreal, criticism = critic.opinions(model.criticise, x[:u], made, draws)
     return Terms(
         reconstruction(rows, model.decode(z)),
         naive(z, target, gamma).log().to(z.dtype),
         cross_entropy(rest[:-u], torch.cat([y, y]), target) if views else cross_entropy(z[u:], y, target),
         consistency(beliefs, rest[-u:], target, config.confidence) if views else z.new_zeros(()),
+        unlike,
         unreal,
         criticism,
     )

@@ -80,6 +80,44 @@ def test_only_the_critic_learns_from_its_mistakes():
     torch.testing.assert_close(model.criticise(x, fixed=True), model.criticise(x).detach())
 
 
+def test_unlikeness_by_hand():
+    """Directions of what two layers see, with numpy; what is hardly seen hardly counts, and has no steep gradient."""
+    rng = np.random.default_rng(0)
+    real = [rng.normal(size=(4, c, h, h)) for c, h in ((3, 5), (6, 2))]
+    drawn = [a + rng.normal(size=a.shape) for a in real]
+    drawn[0][0] = 0.0
+
+    def direction(a: np.ndarray, of: np.ndarray) -> np.ndarray:
+        return a / np.sqrt((a**2).sum(axis=1, keepdims=True) + critic.FAINT * (of**2).sum(axis=1).mean())
+
+    expected = sum(
+        ((direction(a, a) - direction(b, a)) ** 2).sum(axis=1).mean() for a, b in zip(real, drawn, strict=True)
+    )
+    a, b = ([torch.from_numpy(layer).requires_grad_() for layer in seen] for seen in (real, drawn))
+    value = critic.unlikeness(a, b)
+    assert value.item() == pytest.approx(expected, rel=1e-12)
+    assert critic.unlikeness(a, a).item() == 0
+    (slope,) = torch.autograd.grad(value, b[:1])
+    assert 0 < slope[0].abs().max() < 1  # at nothing at all, too
+
+
+def test_a_critic_sees_the_blur_that_costs_no_squared_error():
+    """Noise and what a blur takes from pictures of noise, as large: the one is like the pictures, the other is not."""
+    model = Model(dataclasses.replace(NORM, critic=1.0), (16, 16, 1), 3)
+    x = torch.rand(50, 1, 16, 16, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    blurred = torch.nn.functional.avg_pool2d(x, 3, 1, 1)
+    lost = (x - blurred).detach()
+    darker = x + lost.square().mean().sqrt()
+    near, far = (critic.unlikeness(model.impressions(x), model.impressions(other)) for other in (darker, blurred))
+    assert far > 2 * near
+    seen = model.impressions(x)
+    assert [layer.shape[1:] for layer in seen] == [(64, 8, 8), (128, 4, 4)]
+    torch.testing.assert_close(model.critic(x), model.critic[-1](seen[-1]))
+    slopes = torch.autograd.grad(far, [x, *model.critic.parameters()], allow_unused=True)
+    assert slopes[0].abs().max() > 0
+    assert all(slope is None for slope in slopes[1:])
+
+
 @pytest.mark.parametrize("shape", [(1, 4, 4), (1, 28, 28), (3, 64, 48), (1, 5, 40)])
 def test_any_picture_gets_one_score(shape):
     assert critic.build(shape, 0)(torch.rand(3, *shape)).shape == (3, 1, 1, 1)

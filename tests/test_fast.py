@@ -144,7 +144,7 @@ def test_lower_precision_follows_the_weights():
     vectors = lay_out([state], torch.bfloat16)
     vectors.gradients.normal_(generator=torch.Generator().manual_seed(0))
     before = vectors.low.clone()
-    terms, weights = Terms(*torch.zeros(6)), scales(CLIPPED, 60, 3)
+    terms, weights = Terms(*torch.zeros(len(Terms._fields))), scales(CLIPPED, 60, 3)
     adam(vectors, terms, weights, torch.tensor(0.1), 0.9, 0.999, 1e-8, CLIPPED)
     assert not torch.equal(vectors.low, before)
     assert torch.equal(vectors.low, vectors.weights.bfloat16())

@@ -67,7 +67,8 @@ def test_consistency_teaches_only_where_the_model_is_sure(target):
 
 
 def test_total_is_definition_1():
-    terms = Terms(*(torch.tensor(v) for v in (3.0, -2.0, 0.5, 0.25, 0.125, 0.0)))
-    assert terms.total(5, 10).item() == 3 + 5 * -2 + 10 * 0.5
-    assert terms.total(5, 10, 4).item() == 3 + 5 * -2 + 10 * 0.5 + 4 * 0.25
-    assert terms._replace(criticism=torch.tensor(0.5)).total(5, 10, 4, 8).item() == 3 - 10 + 5 + 1 + 8 * 0.125 + 0.5
+    terms = Terms(*(torch.tensor(v) for v in (3.0, -2.0, 0.5, 0.25, 0.0625, 0.125, 0.5)))
+    assert terms.total(5, 10, 4, 16, 8).item() == 3 + 5 * -2 + 10 * 0.5 + 4 * 0.25 + 16 * 0.0625 + 8 * 0.125 + 0.5
+    paper = terms._replace(criticism=torch.tensor(0.0))
+    assert paper.total(5, 10).item() == 3 + 5 * -2 + 10 * 0.5
+    assert paper.total(5, 10, 4).item() == 3 + 5 * -2 + 10 * 0.5 + 4 * 0.25

@@ -22,7 +22,7 @@ CASES = {
     "norm": NORM,
     "clipped": CLIPPED,
     "held out": HELD,
-    "critic": VIEWS | {"critic": 2.0},
+    "critic": VIEWS | {"critic": 2.0, "likeness": 3.0},
 }
 
 

@@ -22,7 +22,7 @@ from segma.train import fit
 SMALL = Config(hidden=(16,), latent_dim=4, batch_size=20, epochs=3, learning_rate=1e-3, mean_distance=3.0)
 VIEWS = dataclasses.replace(SMALL, views="affine", kappa=5.0, confidence=0.4, all_rows=False, average=0.9)
 NORM = dataclasses.replace(VIEWS, network="residual", filters=(4,), hidden=())
-CRITIC = dataclasses.replace(NORM, critic=2.0, average=0.8)
+CRITIC = dataclasses.replace(NORM, critic=2.0, likeness=3.0, average=0.8)
 
 
 def toy(n: int = 60, labelled: int = 12, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
@@ -47,7 +47,7 @@ def run(config: Config, x, y, state=None, upto: int | None = None) -> State:
 
 
 def numbers(config: Config, gamma: float) -> Scales:
-    return Scales(gamma, config.alpha, config.beta, config.kappa, config.confidence, config.critic)
+    return Scales(gamma, config.alpha, config.beta, config.kappa, config.confidence, config.likeness, config.critic)
 
 
 def same(a: State, b: State) -> bool:
@@ -148,7 +148,7 @@ def test_terms_of_a_batch_are_definition_1(all_rows):
     d2 = squared_distance(Mixture.from_points(z), model.mixture, gamma)
     posterior = model.mixture.posterior(model.encode(batch[:10]))
     ce = -sum(posterior[i, labels[i]].log() for i in range(10)) / 10
-    for found, expected in zip(terms, (error, d2.log(), ce, *torch.zeros(3)), strict=True):
+    for found, expected in zip(terms, (error, d2.log(), ce, *torch.zeros(4)), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -170,7 +170,7 @@ def test_terms_of_a_batch_with_views(monkeypatch):
     ce = -sum(views[i, labels[i % 10]].log() for i in range(20)) / 20
     error = (plain - model.decode(z)).square().sum() / 10
     d2 = squared_distance(Mixture.from_points(z), target, 0.3)
-    for found, expected in zip(terms, (error, d2.log(), ce, agreement, *torch.zeros(2)), strict=True):
+    for found, expected in zip(terms, (error, d2.log(), ce, agreement, *torch.zeros(3)), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 

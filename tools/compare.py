@@ -88,7 +88,7 @@ def line(name: str, number: int, whole: Data, settings: dict, args: argparse.Nam
     parts += [judge.scores(model)] if judge and model else []
     if args.pictures and model:
         runs.write(args.pictures / f"{name}-{number}.png", draw.png(draw.grid(class_samples(model, 10, seed=0))))
-    told = ("reconstruction", "log_distance", "consistency", "unreal", "criticism")
+    told = ("reconstruction", "log_distance", "consistency", "unlike", "unreal", "criticism")
     parts += [f"{key} {terms[key]:.3g}" for key in told]
     return "  ".join([*parts, f"{seconds / args.seeds:.0f} s"])
 

@@ -45,6 +45,7 @@ class Config:
     confidence: float = 0.95  # posterior above which an unlabelled row teaches its strong view
     views: str = "none"  # how views are made (data/views.py)
     critic: float = 0.0  # weight of what a critic thinks of generated pictures (critic.py); 0 is off
+    likeness: float = 0.0  # weight of how it sees reconstructions differ from their pictures; 0 is off
     # the rivals (baselines/)
     auxiliary_dim: int = 100  # ADGM's a; of M1+M2, the code of M1
     inner_hidden: tuple[int, ...] = (300,)  # widths of M2's networks, which work on M1's codes
@@ -130,6 +131,7 @@ RANGES = {
     "kappa": (0, 1e9),
     "confidence": (0, 1),
     "critic": (0, 1e9),
+    "likeness": (0, 1e9),
     "auxiliary_dim": (1, 4096),
     "draws": (1, 1000),
     "pretrain": (0, 1),

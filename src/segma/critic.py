@@ -1,10 +1,11 @@
 """A critic of generated pictures, not in the paper: squared error alone draws the mean of what is likely, a blur.
 
 A small network learns to tell the data's pictures from those that the decoder makes of codes between and around the
-data's; the decoder learns to be taken for the data. One more term for either, and one optimiser for all.
+data's; the decoder learns to be taken for the data. What the network sees also tells how like its picture a
+reconstruction is. One more term for each, and one optimiser for all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -16,6 +17,7 @@ from segma.mixture import Mixture
 
 JITTER = 0.05  # deviation of the noise that must not change an opinion
 CALM = 1.0  # weight of that
+FAINT = 0.01  # the share of the mean squared length below which what is seen at a place loses its say
 
 
 class Draws(NamedTuple):
@@ -73,3 +75,21 @@ def opinions(
     restless = ((of_noisy - of_real) / JITTER).square().mean()
     wrong = F.softplus(-of_real).mean() + F.softplus(of_made).mean() + CALM / 2 * restless
     return F.softplus(-score(made, fixed=True)).mean(), wrong
+
+
+def unlikeness(
+    real: Sequence[Float[Tensor, "n c h w"]], drawn: Sequence[Float[Tensor, "n c h w"]]
+) -> Float[Tensor, ""]:
+    """How differently a critic sees pictures and their reconstructions: in each of its layers the squared difference
+    between the directions of what it sees at a place, averaged over places. A blur, which costs little squared error,
+    costs much here; an edge a little beside its place, the other way round."""
+    total = real[0].new_zeros(())
+    for a, b in zip(real, drawn, strict=True):
+        faint = FAINT * a.square().sum(dim=1).mean()
+        total = total + (_direction(a, faint) - _direction(b, faint)).square().sum(dim=1).mean()
+    return total
+
+
+def _direction(seen: Float[Tensor, "n c h w"], faint: Float[Tensor, ""]) -> Float[Tensor, "n c h w"]:
+    """Of length 1, but shorter where next to nothing is seen."""
+    return seen * (seen.square().sum(dim=1, keepdim=True) + faint).rsqrt()

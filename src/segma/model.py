@@ -98,6 +98,17 @@ class Model(Form):
         with self._networks(x.device):
             return functional_call(self.critic, held, (x,)).flatten().to(self.means.dtype)
 
+    def impressions(self, x: Float[Tensor, " n *shape"]) -> list[Float[Tensor, "n c h w"]]:
+        """What the critic's layers make of pictures, for who learns from it."""
+        assert self.critic is not None
+        seen = []
+        with self._networks(x.device):
+            for layer in [*self.critic.children()][:-1]:
+                x = functional_call(layer, {name: p.detach() for name, p in layer.named_parameters()}, (x,))
+                if not isinstance(layer, nn.Conv2d):
+                    seen.append(x.to(self.means.dtype))
+        return seen
+
     @property
     def precision(self) -> torch.dtype:
         """Of the networks' products: float32 also where bfloat16 is wanted of a device that could only imitate it."""

@@ -20,15 +20,17 @@ class Terms(NamedTuple):
     log_distance: Float[Tensor, " *models"]
     cross_entropy: Float[Tensor, " *models"]
     consistency: Float[Tensor, " *models"]
+    unlike: Float[Tensor, " *models"]  # how a critic sees reconstructions differ from their pictures
     unreal: Float[Tensor, " *models"]  # what a critic thinks of generated pictures
     criticism: Float[Tensor, " *models"]  # how wrong the critic is
 
     def total(
-        self, alpha: Number, beta: Number, kappa: Number = 0.0, critic: Number = 0.0
+        self, alpha: Number, beta: Number, kappa: Number = 0.0, likeness: Number = 0.0, critic: Number = 0.0
     ) -> Float[Tensor, " *models"]:
         """MSE + alpha log d^2 + beta CE (Definition 1); what else counts is not the paper's."""
         paper = self.reconstruction + alpha * self.log_distance + beta * self.cross_entropy
-        return paper + kappa * self.consistency + critic * self.unreal + self.criticism
+        critics = likeness * self.unlike + critic * self.unreal + self.criticism
+        return paper + kappa * self.consistency + critics
 
 
 def reconstruction(x: Float[Tensor, " n *shape"], x_hat: Float[Tensor, " n *shape"]) -> Float[Tensor, ""]:

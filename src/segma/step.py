@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_no
 from segma import distributed
 from segma.config import Config
 from segma.cramer_wold import silverman
-from segma.critic import Draws, codes_to_judge, opinions
+from segma.critic import Draws, codes_to_judge, opinions, unlikeness
 from segma.data.views import VIEWS, View, change
 from segma.model import Model, as_mixture, output
 from segma.objective import Number, Terms, consistency, cross_entropy, log_distance, reconstruction
@@ -38,18 +38,20 @@ class Scales(NamedTuple):
     beta: Number
     kappa: Number
     confidence: Number
+    likeness: Number
     critic: Number
 
     @property
     def weights(self) -> tuple[Number, ...]:
         """What each of Terms counts."""
-        return 1.0, self.alpha, self.beta, self.kappa, self.critic, 1.0
+        return 1.0, self.alpha, self.beta, self.kappa, self.likeness, self.critic, 1.0
 
 
 def scales(config: Config, n: int, k: int) -> Scales:
     u, m = rows_per_step(config, n)
     gamma = config.gamma_scale * silverman((u + m if config.all_rows else u) / k)
-    return Scales(gamma, config.alpha, config.beta, config.kappa, config.confidence, config.critic)
+    weights = (config.alpha, config.beta, config.kappa, config.confidence, config.likeness, config.critic)
+    return Scales(gamma, *weights)
 
 
 def rows_per_step(config: Config, n: int) -> tuple[int, int]:
@@ -113,10 +115,13 @@ def batch_terms(
         wrong, apart = labels(z, y, u, model.mixture_parts, scales, config)
     if draws is None:
         none = away.new_zeros(())
-        return Terms(picture(x, model.decode_raw(plain), model.is_image), away, wrong, apart, none, none)
+        return Terms(picture(x, model.decode_raw(plain), model.is_image), away, wrong, apart, none, none, none)
     raw = model.decode_raw(torch.cat([plain, codes_to_judge(plain[:u], model.mixture, draws)]))
+    unlike = away.new_zeros(())
+    if config.likeness:
+        unlike = unlikeness(model.impressions(x.detach()), model.impressions(output(raw[:n], True, x.dtype)))
     seen = opinions(model.criticise, x[:u], output(raw[n:], True, x.dtype), draws)
-    return Terms(picture(x, raw[:n], True), away, wrong, apart, *seen)
+    return Terms(picture(x, raw[:n], True), away, wrong, apart, unlike, *seen)
 
 
 def distance_term(
@@ -161,7 +166,7 @@ class Parts(NamedTuple):
 
 def update(state: State, terms: Terms, config: Config) -> Float[Tensor, " names"]:
     """Backward, clip, Adam, averaged weights; returns what NAMES lists."""
-    loss = terms.total(config.alpha, config.beta, config.kappa, config.critic)
+    loss = terms.total(config.alpha, config.beta, config.kappa, config.likeness, config.critic)
     state.optimizer.zero_grad(set_to_none=True)
     loss.backward()
     trained = state.optimizer.param_groups[0]["params"]
