@@ -58,7 +58,8 @@ def terms(model: Model, x: Tensor, y: Tensor, config: Config, gamma: float, gene
     rows = x if config.all_rows else x[:u]
     views: list[Tensor] = []
     if config.views != "none":
-        weak, strong = VIEWS[config.views]
+        weak, strong, plain = VIEWS[config.views]
+        rows = change(rows, plain, generator)
         views = [change(x[u:], weak, generator), change(x[u:], strong, generator), change(x[:u], strong, generator)]
     codes = model.encode(torch.cat([rows, *views]))
     z, rest = codes[: len(rows)], codes[len(rows) :]
@@ -69,7 +70,7 @@ def terms(model: Model, x: Tensor, y: Tensor, config: Config, gamma: float, gene
         made = model.decode(critic.codes_to_judge(z[:u], target, draws))
         if config.likeness:
             unlike = critic.unlikeness(model.impressions(rows), model.impressions(model.decode(z)))
-        unreal, criticism = critic.opinions(model.criticise, x[:u], made, draws)
+        unreal, criticism = critic.opinions(model.criticise, rows[:u], made, draws)
     return Terms(
         reconstruction(rows, model.decode(z)),
         naive(z, target, gamma).log().to(z.dtype),

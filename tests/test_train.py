@@ -12,7 +12,7 @@ from segma.config import Config
 from segma.cramer_wold import silverman, squared_distance
 from segma.data.arrays import Data
 from segma.data.views import VIEWS as VIEWS_OF
-from segma.data.views import View
+from segma.data.views import Kind, View
 from segma.errors import RunFailed
 from segma.mixture import Mixture
 from segma.state import State
@@ -154,7 +154,7 @@ def test_terms_of_a_batch_are_definition_1(all_rows):
 
 def test_terms_of_a_batch_with_views(monkeypatch):
     """With a weak view that is the picture and a strong one that is its negative, everything is known."""
-    monkeypatch.setitem(VIEWS_OF, "affine", (View(), View(invert=1.0)))
+    monkeypatch.setitem(VIEWS_OF, "affine", Kind(View(), View(invert=1.0)))
     x, y, _ = toy()
     model = run(VIEWS, x, y).model
     batch, labels = model.prepare(x[:20]), y[:10]
@@ -172,6 +172,23 @@ def test_terms_of_a_batch_with_views(monkeypatch):
     d2 = squared_distance(Mixture.from_points(z), target, 0.3)
     for found, expected in zip(terms, (error, d2.log(), ce, agreement, *torch.zeros(3)), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("all_rows", [False, True])
+def test_faces_are_mirrored_before_they_are_drawn(all_rows):
+    """Half of the plain rows; with other views they come first as they are."""
+    x = torch.rand(1, 60, 1, 6, 6)
+    config = dataclasses.replace(VIEWS, views="face", all_rows=all_rows)
+    plain = 60 if all_rows else 40
+    rows = encoder_inputs(x, 40, config, [torch.Generator().manual_seed(0)])[0, :plain]
+    mirrored, same = (
+        torch.isclose(rows, other, atol=1e-5).flatten(1).all(dim=1) for other in (x[0, :plain].flip(3), x[0, :plain])
+    )
+    assert (mirrored ^ same).all()
+    assert plain / 4 < mirrored.sum() < plain * 3 / 4
+    assert encoder_inputs(x, 40, config, [torch.Generator()]).shape[1] == plain + 20 + 20 + 40
+    photo = dataclasses.replace(config, views="photo")
+    assert torch.equal(encoder_inputs(x, 40, photo, [torch.Generator()])[:, :plain], x[:, :plain])
 
 
 def test_the_loss_is_the_weighted_sum():

@@ -22,7 +22,7 @@ def test_images_stay_images(name, shape):
 def test_no_view_changes_nothing_and_a_seed_repeats():
     x = torch.rand(5, 3, 8, 8)
     assert torch.equal(change(x, NONE, generator()), x)
-    strong = VIEWS["street"][1]
+    strong = VIEWS["street"].strong
     assert torch.equal(change(x, strong, generator(1)), change(x, strong, generator(1)))
     assert not torch.equal(change(x, strong, generator(1)), change(x, strong, generator(2)))
 
@@ -80,7 +80,7 @@ def test_bending_moves_places_by_no_more_than_it_may():
 
 
 def test_noise_on_tables_has_its_deviation():
-    out = change(torch.zeros(4000, 5), VIEWS["noise"][1], generator())
+    out = change(torch.zeros(4000, 5), VIEWS["noise"].strong, generator())
     assert out.std().item() == pytest.approx(0.3, rel=0.03)
 
 
@@ -97,7 +97,7 @@ def test_rotation_is_rigid():
 @pytest.mark.parametrize("name", ["affine", "pen", "street", "noise"])
 def test_several_generators_draw_as_each_alone(name):
     x = torch.rand(6, 5) if name == "noise" else torch.rand(6, 3, 8, 8)
-    _, strong = VIEWS[name]
+    strong = VIEWS[name].strong
     together = change(x, strong, generator(1), generator(2))
     alone = [change(x[:3], strong, generator(1)), change(x[3:], strong, generator(2))]
     torch.testing.assert_close(together, torch.cat(alone))

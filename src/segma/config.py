@@ -113,7 +113,7 @@ CHOICES = {
     "recipe": ("best", "paper"),
     "network": ("mlp", "strided", "blocks", "residual"),
     "phi": ("auto", "paper", "exact"),
-    "views": ("none", "noise", "affine", "pen", "photo", "street"),
+    "views": ("none", "noise", "affine", "pen", "photo", "face", "street"),
     "likelihood": ("bernoulli", "gaussian"),
     "schedule": ("constant", "cosine", "tail"),
     "precision": ("float32", "tf32", "bfloat16"),

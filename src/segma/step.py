@@ -14,7 +14,7 @@ from segma import distributed
 from segma.config import Config
 from segma.cramer_wold import silverman
 from segma.critic import Draws, codes_to_judge, opinions, unlikeness
-from segma.data.views import VIEWS, View, change
+from segma.data.views import NONE, VIEWS, View, change
 from segma.model import Model, as_mixture, output
 from segma.objective import Number, Terms, consistency, cross_entropy, log_distance, reconstruction
 from segma.state import State
@@ -85,13 +85,14 @@ def encoder_inputs(
     """
     if config.views == "none":
         return x
-    weak, strong = VIEWS[config.views]
+    weak, strong, plain = VIEWS[config.views]
 
     def view(rows: Tensor, kind: View) -> Tensor:
         return change(rows.flatten(0, 1), kind, *generators).unflatten(0, rows.shape[:2])
 
+    rows = x if config.all_rows else x[:, :u]
     views = [view(x[:, u:], weak), view(x[:, u:], strong), view(x[:, :u], strong)]
-    return torch.cat([x if config.all_rows else x[:, :u], *views], dim=1)
+    return torch.cat([rows if plain == NONE else view(rows, plain), *views], dim=1)
 
 
 def batch_terms(

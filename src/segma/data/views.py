@@ -1,4 +1,4 @@
-"""Random views of a batch: `weak` ones keep a sample's looks, `strong` ones its class. For the consistency term."""
+"""Random views of a batch, for the consistency term: `weak` ones keep a sample's looks, `strong` ones its class."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -28,18 +28,29 @@ class View(NamedTuple):
     border: str = "zeros"  # what a warp pulls in: black, or the border's colour
 
 
+class Kind(NamedTuple):
+    weak: View
+    strong: View
+    plain: View = View()  # of what is encoded and drawn
+
+
 BENDS = 4  # places of that grid along a side
 NONE = View()
-VIEWS = {  # name: (weak, strong)
-    "none": (NONE, NONE),
-    "noise": (View(noise=0.1), View(noise=0.3)),
-    "affine": (View(shift=0.05, rotate=5), View(rotate=20, scale=0.25, shear=0.2, shift=0.1)),
-    "pen": (View(shift=0.05, rotate=5), View(20, 0.25, 0.2, 0.1, bend=0.06)),
-    "photo": (
+VIEWS = {
+    "none": Kind(NONE, NONE),
+    "noise": Kind(View(noise=0.1), View(noise=0.3)),
+    "affine": Kind(View(shift=0.05, rotate=5), View(rotate=20, scale=0.25, shear=0.2, shift=0.1)),
+    "pen": Kind(View(shift=0.05, rotate=5), View(20, 0.25, 0.2, 0.1, bend=0.06)),
+    "photo": Kind(
         View(shift=0.05, flip=True, border="border"),
         View(10, 0.15, 0.1, 0.08, flip=True, contrast=0.4, brightness=0.2, colour=0.1, hole=0.3, border="border"),
     ),
-    "street": (
+    "face": Kind(
+        View(shift=0.05, flip=True, border="border"),
+        View(10, 0.15, 0.1, 0.08, flip=True, contrast=0.4, brightness=0.2, colour=0.1, border="border"),
+        View(flip=True),  # twice as many to draw; without a hole, which may hide what tells them apart
+    ),
+    "street": Kind(
         View(shift=0.06, border="border"),
         View(15, 0.2, 0.15, 0.07, contrast=0.6, brightness=0.2, colour=0.1, invert=0.25, hole=0.375, border="border"),
     ),
