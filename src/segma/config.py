@@ -45,7 +45,7 @@ class Config:
     confidence: float = 0.95  # posterior above which an unlabelled row teaches its strong view
     views: str = "none"  # how views are made (data/views.py)
     critic: float = 0.0  # weight of what a critic thinks of generated pictures (critic.py); 0 is off
-    likeness: float = 0.0  # weight of how it sees reconstructions differ from their pictures; 0 is off
+    likeness: float = 0.0  # with a critic, weight of how it sees reconstructions differ from their pictures
     # the rivals (baselines/)
     auxiliary_dim: int = 100  # ADGM's a; of M1+M2, the code of M1
     inner_hidden: tuple[int, ...] = (300,)  # widths of M2's networks, which work on M1's codes
