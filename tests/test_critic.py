@@ -101,14 +101,14 @@ def test_unlikeness_by_hand():
     assert 0 < slope[0].abs().max() < 1  # at nothing at all, too
 
 
-def test_a_critic_sees_the_blur_that_costs_no_squared_error():
-    """Noise and what a blur takes from pictures of noise, as large: the one is like the pictures, the other is not."""
+def test_a_critic_minds_a_blur_more_than_another_brightness():
+    """Of the same squared error; and it does not learn from that."""
     model = Model(dataclasses.replace(NORM, critic=1.0), (16, 16, 1), 3)
     x = torch.rand(50, 1, 16, 16, generator=torch.Generator().manual_seed(0)).requires_grad_()
     blurred = torch.nn.functional.avg_pool2d(x, 3, 1, 1)
     lost = (x - blurred).detach()
-    darker = x + lost.square().mean().sqrt()
-    near, far = (critic.unlikeness(model.impressions(x), model.impressions(other)) for other in (darker, blurred))
+    brighter = x + lost.square().mean().sqrt()
+    near, far = (critic.unlikeness(model.impressions(x), model.impressions(other)) for other in (brighter, blurred))
     assert far > 2 * near
     seen = model.impressions(x)
     assert [layer.shape[1:] for layer in seen] == [(64, 8, 8), (128, 4, 4)]

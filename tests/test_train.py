@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from segma import fast, launch
+from segma import critic, fast, launch
 from segma.config import Config
 from segma.cramer_wold import silverman, squared_distance
 from segma.data.arrays import Data
@@ -172,6 +172,26 @@ def test_terms_of_a_batch_with_views(monkeypatch):
     d2 = squared_distance(Mixture.from_points(z), target, 0.3)
     for found, expected in zip(terms, (error, d2.log(), ce, agreement, *torch.zeros(3)), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("all_rows", [False, True])
+def test_terms_of_a_batch_with_a_critic(all_rows):
+    """It compares each reconstruction with its own picture, and judges what is drawn of other codes."""
+    config = dataclasses.replace(CRITIC, all_rows=all_rows)
+    x, y, _ = toy()
+    model = run(config, x, y).model.eval()
+    inputs, draws = torch.rand(50, 1, 6, 6), critic.draw(10, model.means, model.inner, torch.Generator().manual_seed(0))
+    inputs = inputs if all_rows else inputs[10:]
+    terms = batch_terms(model, inputs, y[:10], 10, numbers(config, 0.3), config, None, draws)
+    plain = inputs[: 20 if all_rows else 10]
+    z = model.encode(plain)
+    unlike = critic.unlikeness(model.impressions(plain), model.impressions(model.decode(z)))
+    made = model.decode(critic.codes_to_judge(z[:10], model.mixture, draws))
+    expected = (unlike, *critic.opinions(model.criticise, plain[:10], made, draws))
+    for found, value in zip((terms.unlike, terms.unreal, terms.criticism), expected, strict=True):
+        torch.testing.assert_close(found, value, rtol=1e-4, atol=1e-5)
+    plainly = dataclasses.replace(config, likeness=0.0)
+    assert batch_terms(model, inputs, y[:10], 10, numbers(plainly, 0.3), plainly, None, draws).unlike == 0
 
 
 @pytest.mark.parametrize("all_rows", [False, True])

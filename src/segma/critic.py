@@ -81,8 +81,8 @@ def unlikeness(
     real: Sequence[Float[Tensor, "n c h w"]], drawn: Sequence[Float[Tensor, "n c h w"]]
 ) -> Float[Tensor, ""]:
     """How differently a critic sees pictures and their reconstructions: in each of its layers the squared difference
-    between the directions of what it sees at a place, averaged over places. A blur, which costs little squared error,
-    costs much here; an edge a little beside its place, the other way round."""
+    between the directions of what it sees at a place, averaged over places. A blur costs more than another brightness
+    of the same squared error."""
     total = real[0].new_zeros(())
     for a, b in zip(real, drawn, strict=True):
         faint = FAINT * a.square().sum(dim=1).mean()

@@ -28,28 +28,28 @@ class View(NamedTuple):
     border: str = "zeros"  # what a warp pulls in: black, or the border's colour
 
 
+NONE = View()
+
+
 class Kind(NamedTuple):
     weak: View
     strong: View
-    plain: View = View()  # of what is encoded and drawn
+    plain: View = NONE  # of what is encoded and drawn
 
 
 BENDS = 4  # places of that grid along a side
-NONE = View()
+PHOTO = Kind(
+    View(shift=0.05, flip=True, border="border"),
+    View(10, 0.15, 0.1, 0.08, flip=True, contrast=0.4, brightness=0.2, colour=0.1, hole=0.3, border="border"),
+)
 VIEWS = {
     "none": Kind(NONE, NONE),
     "noise": Kind(View(noise=0.1), View(noise=0.3)),
     "affine": Kind(View(shift=0.05, rotate=5), View(rotate=20, scale=0.25, shear=0.2, shift=0.1)),
     "pen": Kind(View(shift=0.05, rotate=5), View(20, 0.25, 0.2, 0.1, bend=0.06)),
-    "photo": Kind(
-        View(shift=0.05, flip=True, border="border"),
-        View(10, 0.15, 0.1, 0.08, flip=True, contrast=0.4, brightness=0.2, colour=0.1, hole=0.3, border="border"),
-    ),
-    "face": Kind(
-        View(shift=0.05, flip=True, border="border"),
-        View(10, 0.15, 0.1, 0.08, flip=True, contrast=0.4, brightness=0.2, colour=0.1, border="border"),
-        View(flip=True),  # twice as many to draw; without a hole, which may hide what tells them apart
-    ),
+    "photo": PHOTO,
+    # A hole may hide what tells faces apart; mirrored, there are twice as many to draw.
+    "face": Kind(PHOTO.weak, PHOTO.strong._replace(hole=0.0), View(flip=True)),
     "street": Kind(
         View(shift=0.06, border="border"),
         View(15, 0.2, 0.15, 0.07, contrast=0.6, brightness=0.2, colour=0.1, invert=0.25, hole=0.375, border="border"),
