@@ -44,7 +44,7 @@ def train(model: Model, batches: Iterable[tuple[Tensor, Tensor]], config: Config
     for x, y in batches:
         adam.zero_grad()
         found = terms(model, x, y, config, gamma, generator)
-        found.total(config.alpha, config.beta, config.kappa, config.critic).backward()
+        found.total(config.alpha, config.beta, config.kappa, config.likeness, config.critic).backward()
         if config.clip_norm:
             nn.utils.clip_grad_norm_(trained, config.clip_norm)
         if config.clip_value:
@@ -64,15 +64,17 @@ def terms(model: Model, x: Tensor, y: Tensor, config: Config, gamma: float, gene
     codes = model.encode(torch.cat([rows, *views]))
     z, rest = codes[: len(rows)], codes[len(rows) :]
     beliefs = target.posterior(z[:u].detach())
+    drawn = model.decode(z)
     unlike, unreal, criticism = z.new_zeros(3)
     if config.critic:
         draws = critic.draw(u, model.means, model.inner, generator)
-        made = model.decode(critic.codes_to_judge(z[:u], target, draws))
         if config.likeness:
-            unlike = critic.unlikeness(model.impressions(rows), model.impressions(model.decode(z)))
-        unreal, criticism = critic.opinions(model.criticise, rows[:u], made, draws)
+            judged, unlike = drawn[:u], critic.unlikeness(model.impressions(rows), model.impressions(drawn))
+        else:
+            judged = model.decode(critic.codes_to_judge(z[:u], target, draws))
+        unreal, criticism = critic.opinions(model.criticise, rows[:u], judged, draws)
     return Terms(
-        reconstruction(rows, model.decode(z)),
+        reconstruction(rows, drawn),
         naive(z, target, gamma).log().to(z.dtype),
         cross_entropy(rest[:-u], torch.cat([y, y]), target) if views else cross_entropy(z[u:], y, target),
         consistency(beliefs, rest[-u:], target, config.confidence) if views else z.new_zeros(()),

@@ -57,7 +57,7 @@ def test_typed_settings(typed, name, value):
         ("hidden=a", "hidden = 'a': wanted is whole numbers"),
         ("hidden=0", "every width must be at least 1"),
         ("all_rows=maybe", "wanted is true or false"),
-        ("network=rnn", "network = 'rnn': allowed are mlp, strided, blocks, residual"),
+        ("network=rnn", "network = 'rnn': allowed are mlp, strided, blocks, residual, deep"),
         ("network=blocks", "needs filters"),
         ("model=gan", "model = 'gan': allowed are segma"),
         ("phi=best", "allowed are auto, paper, exact"),

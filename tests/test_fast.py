@@ -22,9 +22,10 @@ CONFIGS = {
     "clipped": CLIPPED,
     "views": VIEWS,
     "norm": NORM,
-    "norm in the decoder": dataclasses.replace(NORM, network="blocks"),
+    "norm in the decoder": dataclasses.replace(NORM, network="deep"),
     "strided": STRIDED,
-    "critic": CRITIC,
+    "critic": dataclasses.replace(CRITIC, likeness=0.0),
+    "likeness": CRITIC,
 }
 
 

@@ -60,7 +60,7 @@ def test_a_residual_net_written_out():
     torch.testing.assert_close(codes, x.flatten(1) @ weights[6].T)
 
 
-@pytest.mark.parametrize("network", ["mlp", "strided", "blocks", "residual"])
+@pytest.mark.parametrize("network", ["mlp", "strided", "blocks", "residual", "deep"])
 def test_a_decoder_starts_at_the_mean_colour(network):
     """Half of the pixels of one channel lit, a tenth of the other, nothing of the third."""
     x = np.zeros((40, 8, 8, 3), np.uint8)
@@ -71,7 +71,7 @@ def test_a_decoder_starts_at_the_mean_colour(network):
     assert first == pytest.approx([0.5, 0.1, 0.01], abs=1e-4)
 
 
-@pytest.mark.parametrize("network", ["mlp", "strided", "blocks", "residual"])
+@pytest.mark.parametrize("network", ["mlp", "strided", "blocks", "residual", "deep"])
 @pytest.mark.parametrize("shape", [(8, 8, 1), (28, 28, 1), (13, 30, 3)])
 def test_any_image_size_goes_in_and_comes_back(network, shape):
     config = Config(network=network, hidden=(16,), filters=(4, 8), latent_dim=5)

@@ -175,9 +175,10 @@ def test_terms_of_a_batch_with_views(monkeypatch):
 
 
 @pytest.mark.parametrize("all_rows", [False, True])
-def test_terms_of_a_batch_with_a_critic(all_rows):
-    """It compares each reconstruction with its own picture, and judges what is drawn of other codes."""
-    config = dataclasses.replace(CRITIC, all_rows=all_rows)
+@pytest.mark.parametrize("likeness", [0.0, 3.0])
+def test_terms_of_a_batch_with_a_critic(all_rows, likeness):
+    """It judges what is drawn of other codes; or reconstructions, each of which it compares with its own picture."""
+    config = dataclasses.replace(CRITIC, all_rows=all_rows, likeness=likeness)
     x, y, _ = toy()
     model = run(config, x, y).model.eval()
     inputs, draws = torch.rand(50, 1, 6, 6), critic.draw(10, model.means, model.inner, torch.Generator().manual_seed(0))
@@ -185,13 +186,13 @@ def test_terms_of_a_batch_with_a_critic(all_rows):
     terms = batch_terms(model, inputs, y[:10], 10, numbers(config, 0.3), config, None, draws)
     plain = inputs[: 20 if all_rows else 10]
     z = model.encode(plain)
-    unlike = critic.unlikeness(model.impressions(plain), model.impressions(model.decode(z)))
-    made = model.decode(critic.codes_to_judge(z[:10], model.mixture, draws))
-    expected = (unlike, *critic.opinions(model.criticise, plain[:10], made, draws))
+    drawn = model.decode(z)
+    judged = drawn[:10] if likeness else model.decode(critic.codes_to_judge(z[:10], model.mixture, draws))
+    unlike = critic.unlikeness(model.impressions(plain), model.impressions(drawn))
+    expected = (unlike if likeness else torch.tensor(0.0), *critic.opinions(model.criticise, plain[:10], judged, draws))
     for found, value in zip((terms.unlike, terms.unreal, terms.criticism), expected, strict=True):
         torch.testing.assert_close(found, value, rtol=1e-4, atol=1e-5)
-    plainly = dataclasses.replace(config, likeness=0.0)
-    assert batch_terms(model, inputs, y[:10], 10, numbers(plainly, 0.3), plainly, None, draws).unlike == 0
+    torch.testing.assert_close(terms.reconstruction, (plain - drawn).square().sum() / len(plain), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("all_rows", [False, True])

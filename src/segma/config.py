@@ -25,7 +25,7 @@ class Config:
     # the networks
     model: str = "segma"
     recipe: str = "best"
-    network: str = "mlp"  # mlp, strided, blocks or residual (networks.py)
+    network: str = "mlp"  # mlp, strided, blocks, residual or deep (networks.py)
     hidden: tuple[int, ...] = (1024, 1024)  # widths of the encoder's dense layers; the decoder mirrors them
     filters: tuple[int, ...] = ()  # channels of its convolutions
     latent_dim: int = 10
@@ -111,7 +111,7 @@ RETIRED = (("samples_from", "mixture"), ("teacher", False))  # in runs of before
 CHOICES = {
     "model": ("segma", "cwae", "m1m2", "adgm", "triple-gan"),
     "recipe": ("best", "paper"),
-    "network": ("mlp", "strided", "blocks", "residual"),
+    "network": ("mlp", "strided", "blocks", "residual", "deep"),
     "phi": ("auto", "paper", "exact"),
     "views": ("none", "noise", "affine", "pen", "photo", "face", "street"),
     "likelihood": ("bernoulli", "gaussian"),

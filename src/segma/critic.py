@@ -1,8 +1,8 @@
 """A critic of generated pictures, not in the paper: squared error alone draws the mean of what is likely, a blur.
 
 A small network learns to tell the data's pictures from those that the decoder makes of codes between and around the
-data's; the decoder learns to be taken for the data. What the network sees also tells how like its picture a
-reconstruction is. One more term for each, and one optimiser for all.
+data's; the decoder learns to be taken for the data. With `likeness`, it is reconstructions that the network judges, and
+what it sees also tells how like its picture each of them is. One more term for each, and one optimiser for all.
 """
 
 from collections.abc import Callable, Sequence

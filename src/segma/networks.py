@@ -66,17 +66,24 @@ def blocks(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module
 def residual(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
     """A deeper reader, not in the paper: each halving of `strided` with batch norm, and added to it what two 3x3
     convolutions make of it. The decoder is that of `strided`."""
+    return _convolutional(config, shape, down=_halve_and_add, up=_double)
+
+
+def deep(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
+    """`residual` with a decoder as deep as its reader: before each doubling, added to it what two 3x3 convolutions make
+    of it."""
     return _convolutional(
         config,
         shape,
-        down=lambda a, b: [
-            *(nn.Conv2d(a, b, 4, stride=2, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
+        down=_halve_and_add,
+        up=lambda b, a: [
             Added(
-                *(nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
-                *(nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
+                *(nn.BatchNorm2d(b), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1, bias=False)),
+                *(nn.BatchNorm2d(b), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1, bias=False)),
             ),
+            *(nn.BatchNorm2d(b), nn.ReLU()),
+            nn.ConvTranspose2d(b, a, 4, stride=2, padding=1, bias=a == shape[0]),  # else a batch norm shifts it
         ],
-        up=_double,
     )
 
 
@@ -87,7 +94,7 @@ class Added(nn.Sequential):
         return input + super().forward(input)
 
 
-NETWORKS = {"mlp": mlp, "strided": strided, "blocks": blocks, "residual": residual}
+NETWORKS = {"mlp": mlp, "strided": strided, "blocks": blocks, "residual": residual, "deep": deep}
 
 
 def _dense(widths: list[int]) -> Layers:
@@ -96,6 +103,16 @@ def _dense(widths: list[int]) -> Layers:
     for a, b in pairwise(widths):
         layers += [nn.Linear(a, b), nn.ReLU()]
     return layers[:-1]
+
+
+def _halve_and_add(a: int, b: int) -> Layers:
+    return [
+        *(nn.Conv2d(a, b, 4, stride=2, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
+        Added(
+            *(nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
+            *(nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
+        ),
+    ]
 
 
 def _double(b: int, a: int) -> Layers:

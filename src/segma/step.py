@@ -114,14 +114,17 @@ def batch_terms(
         away = distance(plain, model.mixture_parts, scales, config)
     with aside(z, y):
         wrong, apart = labels(z, y, u, model.mixture_parts, scales, config)
+    none = away.new_zeros(())
     if draws is None:
-        none = away.new_zeros(())
         return Terms(picture(x, model.decode_raw(plain), model.is_image), away, wrong, apart, none, none, none)
-    raw = model.decode_raw(torch.cat([plain, codes_to_judge(plain[:u], model.mixture, draws)]))
-    unlike = away.new_zeros(())
     if config.likeness:
-        unlike = unlikeness(model.impressions(x.detach()), model.impressions(output(raw[:n], True, x.dtype)))
-    seen = opinions(model.criticise, x[:u], output(raw[n:], True, x.dtype), draws)
+        raw = model.decode_raw(plain)
+        drawn = output(raw, True, x.dtype)
+        unlike, judged = unlikeness(model.impressions(x.detach()), model.impressions(drawn)), drawn[:u]
+    else:
+        raw = model.decode_raw(torch.cat([plain, codes_to_judge(plain[:u], model.mixture, draws)]))
+        unlike, judged = none, output(raw[n:], True, x.dtype)
+    seen = opinions(model.criticise, x[:u], judged, draws)
     return Terms(picture(x, raw[:n], True), away, wrong, apart, unlike, *seen)
 
 

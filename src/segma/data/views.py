@@ -48,8 +48,8 @@ VIEWS = {
     "affine": Kind(View(shift=0.05, rotate=5), View(rotate=20, scale=0.25, shear=0.2, shift=0.1)),
     "pen": Kind(View(shift=0.05, rotate=5), View(20, 0.25, 0.2, 0.1, bend=0.06)),
     "photo": PHOTO,
-    # A hole may hide what tells faces apart; mirrored, there are twice as many to draw.
-    "face": Kind(PHOTO.weak, PHOTO.strong._replace(hole=0.0), View(flip=True)),
+    # A class shows in all of a face, so a larger hole leaves it to be seen; mirrored, there are twice as many to draw.
+    "face": Kind(PHOTO.weak, PHOTO.strong._replace(hole=0.5), View(flip=True)),
     "street": Kind(
         View(shift=0.06, border="border"),
         View(15, 0.2, 0.15, 0.07, contrast=0.6, brightness=0.2, colour=0.1, invert=0.25, hole=0.375, border="border"),
