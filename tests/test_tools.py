@@ -1,20 +1,26 @@
 """The tools of those who look for recipes and ship models."""
 
+import dataclasses
 import importlib.util
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from segma import runs
+from segma import critic, runs
+from segma.model import Model
+from segma.state import State
+from segma.step import batch_terms, update
 from test_rivals import npz  # noqa: F401
+from test_train import SMALL, numbers
 
-TOOLS = Path(__file__).parent.parent / "tools"
+ROOT = Path(__file__).parent.parent
 
 
-def tool(name: str):
-    spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
+def tool(name: str, folder: str = "tools"):
+    spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -45,3 +51,18 @@ def test_a_shipped_run_is_half_the_size_and_says_nothing_of_its_maker(tmp_path, 
     assert runs.read_json(tmp_path / "again" / "config.json")["data"]["where"] == ""
     error = runs.read_json(tmp_path / "again" / "results.json")["test_error"]
     assert error == pytest.approx(runs.read_json(source / "results.json")["test_error"], abs=0.005)
+
+
+@pytest.mark.parametrize("settings", [{}, {"critic": 2.0}, {"critic": 2.0, "likeness": 3.0}])
+def test_what_benchmarks_compare_with_takes_the_same_steps(settings):
+    """Written plainly, and weight for weight the same after three steps."""
+    config = dataclasses.replace(SMALL, network="strided", filters=(4,), phi="paper", clip_norm=50.0, **settings)
+    ours, other = (Model(config, (6, 6, 1), 3).double().train() for _ in range(2))
+    state, generator = State.start(ours, config), torch.Generator().manual_seed(0)
+    batches = [(torch.rand(20, 1, 6, 6, dtype=torch.float64), torch.arange(10) % 3) for _ in range(3)]
+    loop = tool("plain", "benchmarks").train(other, batches, config, 0.3)
+    for (x, y), _ in zip(batches, loop, strict=True):
+        draws = critic.draw(10, ours.means, ours.inner, generator) if config.critic else None
+        update(state, batch_terms(ours, x, y, 10, numbers(config, 0.3), config, None, draws), config)
+    for a, b in zip(ours.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-7, atol=1e-9)
