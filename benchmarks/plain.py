@@ -65,20 +65,15 @@ def terms(model: Model, x: Tensor, y: Tensor, config: Config, gamma: float, gene
     z, rest = codes[: len(rows)], codes[len(rows) :]
     beliefs = target.posterior(z[:u].detach())
     drawn = model.decode(z)
-    unlike, unreal, criticism = z.new_zeros(3)
+    seen = z.new_zeros(3)
     if config.critic:
-        draws = critic.draw(u, model.means, model.inner, generator)
-        if config.likeness:
-            judged, unlike = drawn[:u], critic.unlikeness(model.impressions(rows), model.impressions(drawn))
-        else:
-            judged = model.decode(critic.codes_to_judge(z[:u], target, draws))
-        unreal, criticism = critic.opinions(model.criticise, rows[:u], judged, draws)
+        draws, own = critic.draw(u, model.means, model.inner, generator), config.likeness > 0
+        judged = drawn[:u] if own else model.decode(critic.codes_to_judge(z[:u], target, draws))
+        seen = critic.opinions(model.criticise, rows[:u], judged, draws, own)
     return Terms(
         reconstruction(rows, drawn),
         naive(z, target, gamma).log().to(z.dtype),
         cross_entropy(rest[:-u], torch.cat([y, y]), target) if views else cross_entropy(z[u:], y, target),
         consistency(beliefs, rest[-u:], target, config.confidence) if views else z.new_zeros(()),
-        unlike,
-        unreal,
-        criticism,
+        *seen,
     )

@@ -55,29 +55,31 @@ def test_opinions_by_hand():
     weight = torch.randn(72, requires_grad=True)
     real, made = torch.rand(5000, *SHAPE), torch.rand(5000, *SHAPE).requires_grad_()
 
-    def score(x, fixed=False):
-        return x.flatten(1) @ (weight.detach() if fixed else weight)
+    def criticise(x, fixed=False):
+        held = weight.detach() if fixed else weight
+        return [x * held.view(SHAPE)], x.flatten(1) @ held
 
-    unreal, wrong = critic.opinions(score, real, made, Draws(torch.empty(0), torch.empty(0), torch.randn(real.shape)))
+    draws = Draws(torch.empty(0), torch.empty(0), torch.randn(real.shape))
+    unlike, unreal, wrong = critic.opinions(criticise, real, made, draws, True)
+    assert critic.opinions(criticise, real, made, draws, False) == (0, unreal, wrong)
+    assert unlike == critic.unlikeness(criticise(real)[0], criticise(made)[0])
     w, a, b = weight.detach().double().numpy(), *(x.detach().double().numpy().reshape(5000, -1) for x in (real, made))
     assert unreal.item() == pytest.approx(np.log1p(np.exp(-b @ w)).mean(), rel=1e-4)
     told_apart = np.log1p(np.exp(-a @ w)).mean() + np.log1p(np.exp(b @ w)).mean()
     assert wrong.item() == pytest.approx(told_apart + critic.CALM / 2 * (w @ w), rel=0.05)
     assert wrong.item() > told_apart * 1.05  # so much that it would be missed
-    grads = torch.autograd.grad(unreal, [weight, made], allow_unused=True, retain_graph=True)
-    assert grads[0] is None
-    assert grads[1].abs().max() > 0
-    grads = torch.autograd.grad(wrong, [weight, made], allow_unused=True)
-    assert grads[0].abs().max() > 0
-    assert grads[1] is None
+    for learns, term in ((False, unlike), (False, unreal), (True, wrong)):
+        grads = torch.autograd.grad(term, [weight, made], allow_unused=True, retain_graph=True)
+        assert [grad is not None and grad.abs().max() > 0 for grad in grads] == [learns, not learns]
 
 
 def test_only_the_critic_learns_from_its_mistakes():
     model = Model(dataclasses.replace(NORM, critic=1.0), (6, 6, 1), 3)
     x = torch.rand(4, 1, 6, 6)
-    assert model.criticise(x).requires_grad
-    assert not model.criticise(x, fixed=True).requires_grad
-    torch.testing.assert_close(model.criticise(x, fixed=True), model.criticise(x).detach())
+    (seen, scores), (again, fixed) = model.criticise(x), model.criticise(x, fixed=True)
+    assert all(part.requires_grad for part in (*seen, scores))
+    assert not any(part.requires_grad for part in (*again, fixed))
+    torch.testing.assert_close((again, fixed), ([part.detach() for part in seen], scores.detach()))
 
 
 def test_unlikeness_by_hand():
@@ -102,20 +104,16 @@ def test_unlikeness_by_hand():
 
 
 def test_a_critic_minds_a_blur_more_than_another_brightness():
-    """Of the same squared error; and it does not learn from that."""
+    """Of the same squared error."""
     model = Model(dataclasses.replace(NORM, critic=1.0), (16, 16, 1), 3)
-    x = torch.rand(50, 1, 16, 16, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    x = torch.rand(50, 1, 16, 16, generator=torch.Generator().manual_seed(0))
     blurred = torch.nn.functional.avg_pool2d(x, 3, 1, 1)
-    lost = (x - blurred).detach()
-    brighter = x + lost.square().mean().sqrt()
-    near, far = (critic.unlikeness(model.impressions(x), model.impressions(other)) for other in (brighter, blurred))
+    brighter = x + (x - blurred).square().mean().sqrt()
+    seen, scores = model.criticise(x, fixed=True)
+    near, far = (critic.unlikeness(seen, model.criticise(other, fixed=True)[0]) for other in (brighter, blurred))
     assert far > 2 * near
-    seen = model.impressions(x)
     assert [layer.shape[1:] for layer in seen] == [(64, 8, 8), (128, 4, 4)]
-    torch.testing.assert_close(model.critic(x), model.critic[-1](seen[-1]))
-    slopes = torch.autograd.grad(far, [x, *model.critic.parameters()], allow_unused=True)
-    assert slopes[0].abs().max() > 0
-    assert all(slope is None for slope in slopes[1:])
+    torch.testing.assert_close(scores, model.critic(x).flatten())
 
 
 @pytest.mark.parametrize("shape", [(1, 4, 4), (1, 28, 28), (3, 64, 48), (1, 5, 40)])

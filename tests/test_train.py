@@ -188,9 +188,11 @@ def test_terms_of_a_batch_with_a_critic(all_rows, likeness):
     z = model.encode(plain)
     drawn = model.decode(z)
     judged = drawn[:10] if likeness else model.decode(critic.codes_to_judge(z[:10], model.mixture, draws))
-    unlike = critic.unlikeness(model.impressions(plain), model.impressions(drawn))
-    expected = (unlike if likeness else torch.tensor(0.0), *critic.opinions(model.criticise, plain[:10], judged, draws))
-    for found, value in zip((terms.unlike, terms.unreal, terms.criticism), expected, strict=True):
+    (seen, _), (again, scores) = model.criticise(plain[:10]), model.criticise(judged)
+    unlike = critic.unlikeness(seen, again) if likeness else torch.tensor(0.0)
+    unreal = -scores.sigmoid().log().mean()
+    wrong = critic.opinions(model.criticise, plain[:10], judged, draws, False)[2]
+    for found, value in zip((terms.unlike, terms.unreal, terms.criticism), (unlike, unreal, wrong), strict=True):
         torch.testing.assert_close(found, value, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(terms.reconstruction, (plain - drawn).square().sum() / len(plain), rtol=1e-4, atol=1e-5)
 

@@ -62,19 +62,25 @@ def codes_to_judge(z: Float[Tensor, "n d"], target: Mixture, draws: Draws) -> Fl
 
 
 def opinions(
-    score: Callable[..., Float[Tensor, " rows"]],
+    criticise: Callable[..., tuple[list[Tensor], Float[Tensor, " rows"]]],
     real: Float[Tensor, " n *shape"],
     made: Float[Tensor, " n *shape"],
     draws: Draws,
-) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """How unlike the data's pictures the critic finds those that were made, for the decoder; and how wrong it is, for
-    the critic itself, which also learns to be calm: its opinion of the data's may not change with a little noise."""
+    reconstructed: bool,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, ""]]:
+    """For the decoder, how unlike their pictures the critic finds reconstructions, if what was made of real pictures is
+    that, and how unlike the data's; for the critic itself, how wrong it is.
+
+    It also learns to be calm: its opinion of the data's may not change with a little noise.
+    """
     n = len(real)
-    scores = score(torch.cat([real, real + JITTER * draws.pixels, made.detach()]))
+    seen, scores = criticise(torch.cat([real, real + JITTER * draws.pixels, made.detach()]))
     of_real, of_noisy, of_made = scores[:n], scores[n : 2 * n], scores[2 * n :]
     restless = ((of_noisy - of_real) / JITTER).square().mean()
     wrong = F.softplus(-of_real).mean() + F.softplus(of_made).mean() + CALM / 2 * restless
-    return F.softplus(-score(made, fixed=True)).mean(), wrong
+    again, scores = criticise(made, fixed=True)
+    unlike = unlikeness([layer[:n].detach() for layer in seen], again) if reconstructed else wrong.new_zeros(())
+    return unlike, F.softplus(-scores).mean(), wrong
 
 
 def unlikeness(
@@ -83,8 +89,9 @@ def unlikeness(
     """How differently a critic sees pictures and their reconstructions: in each of its layers the squared difference
     between the directions of what it sees at a place, averaged over places. A blur costs more than another brightness
     of the same squared error."""
-    total = real[0].new_zeros(())
+    total = torch.zeros((), device=real[0].device)
     for a, b in zip(real, drawn, strict=True):
+        a, b = (seen.to(torch.promote_types(seen.dtype, torch.float32)) for seen in (a, b))
         faint = FAINT * a.square().sum(dim=1).mean()
         total = total + (_direction(a, faint) - _direction(b, faint)).square().sum(dim=1).mean()
     return total

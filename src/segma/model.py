@@ -91,23 +91,20 @@ class Model(Form):
         with self._networks(z.device):
             return self.decoder(z)
 
-    def criticise(self, x: Float[Tensor, " n *shape"], fixed: bool = False) -> Float[Tensor, " n"]:
-        """The critic's scores of pictures; `fixed` for who learns from it, when it does not learn itself."""
-        assert self.critic is not None
-        held = {name: p.detach() if fixed else p for name, p in self.critic.named_parameters()}
-        with self._networks(x.device):
-            return functional_call(self.critic, held, (x,)).flatten().to(self.means.dtype)
-
-    def impressions(self, x: Float[Tensor, " n *shape"]) -> list[Float[Tensor, "n c h w"]]:
-        """What the critic's layers make of pictures, for who learns from it."""
+    def criticise(
+        self, x: Float[Tensor, " n *shape"], fixed: bool = False
+    ) -> tuple[list[Float[Tensor, "n c h w"]], Float[Tensor, " n"]]:
+        """What the critic's layers see of pictures, and its scores; `fixed` for who learns from it, when it does not
+        learn itself."""
         assert self.critic is not None
         seen = []
         with self._networks(x.device):
-            for layer in [*self.critic.children()][:-1]:
-                x = functional_call(layer, {name: p.detach() for name, p in layer.named_parameters()}, (x,))
+            for layer in self.critic.children():
+                held = {name: p.detach() if fixed else p for name, p in layer.named_parameters()}
+                x = functional_call(layer, held, (x,))
                 if not isinstance(layer, nn.Conv2d):
-                    seen.append(x.to(self.means.dtype))
-        return seen
+                    seen.append(x)
+        return seen, x.flatten().to(self.means.dtype)
 
     @property
     def precision(self) -> torch.dtype:

@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_no
 from segma import distributed
 from segma.config import Config
 from segma.cramer_wold import silverman
-from segma.critic import Draws, codes_to_judge, opinions, unlikeness
+from segma.critic import Draws, codes_to_judge, opinions
 from segma.data.views import NONE, VIEWS, View, change
 from segma.model import Model, as_mixture, output
 from segma.objective import Number, Terms, consistency, cross_entropy, log_distance, reconstruction
@@ -114,18 +114,13 @@ def batch_terms(
         away = distance(plain, model.mixture_parts, scales, config)
     with aside(z, y):
         wrong, apart = labels(z, y, u, model.mixture_parts, scales, config)
-    none = away.new_zeros(())
     if draws is None:
+        none = away.new_zeros(())
         return Terms(picture(x, model.decode_raw(plain), model.is_image), away, wrong, apart, none, none, none)
-    if config.likeness:
-        raw = model.decode_raw(plain)
-        drawn = output(raw, True, x.dtype)
-        unlike, judged = unlikeness(model.impressions(x.detach()), model.impressions(drawn)), drawn[:u]
-    else:
-        raw = model.decode_raw(torch.cat([plain, codes_to_judge(plain[:u], model.mixture, draws)]))
-        unlike, judged = none, output(raw[n:], True, x.dtype)
-    seen = opinions(model.criticise, x[:u], judged, draws)
-    return Terms(picture(x, raw[:n], True), away, wrong, apart, unlike, *seen)
+    own = config.likeness > 0
+    raw = model.decode_raw(plain if own else torch.cat([plain, codes_to_judge(plain[:u], model.mixture, draws)]))
+    judged = output(raw[:u] if own else raw[n:], True, x.dtype)
+    return Terms(picture(x, raw[:n], True), away, wrong, apart, *opinions(model.criticise, x[:u], judged, draws, own))
 
 
 def distance_term(
