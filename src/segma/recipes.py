@@ -84,6 +84,7 @@ BEST_DATA: dict[str, dict] = {
         "network": "strided",
         "filters": (32, 64),
         "hidden": (256,),
+        "views": "pen",
         "batch_size": 160,
         "learning_rate": 2e-3,
         "epochs": 250,
