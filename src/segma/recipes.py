@@ -163,7 +163,8 @@ def _best_for(shape: tuple[int, ...], n: int, k: int) -> dict:
         settings |= {"views": "noise", "hidden": (width,), "latent_dim": max(2, min(10, shape[0], 2 * k))}
         steps = 500  # more lets a dense net fit the few labels ever closer and the rest worse
     elif shape[2] == 1 and max(shape[:2]) <= 32:
-        settings |= {"network": "strided", "filters": _filters(shape)[:3], "hidden": (256,), "learning_rate": 2e-3}
+        settings |= {"network": "strided", "filters": _filters(shape)[:3], "hidden": (256,)}
+        settings |= {"views": "pen", "learning_rate": 2e-3}
         steps = 2500
     else:
         settings |= {"latent_dim": max(32, k), "views": "photo" if shape[2] == 3 else "affine", "clip_norm": 20.0}
