@@ -1,4 +1,4 @@
-"""The tools of those who look for recipes and ship models."""
+"""The tools of those who look for recipes and ship models, and the plain step that benchmarks compare with."""
 
 import dataclasses
 import importlib.util

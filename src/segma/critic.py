@@ -68,8 +68,8 @@ def opinions(
     draws: Draws,
     reconstructed: bool,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, ""]]:
-    """For the decoder, how unlike their pictures the critic finds reconstructions, if what was made of real pictures is
-    that, and how unlike the data's; for the critic itself, how wrong it is.
+    """For the decoder: how unlike its real picture the critic finds each that was made, 0 unless they are
+    reconstructions, and how unlike the data's as a whole. For the critic itself: how wrong it is.
 
     It also learns to be calm: its opinion of the data's may not change with a little noise.
     """

@@ -48,7 +48,7 @@ VIEWS = {
     "affine": Kind(View(shift=0.05, rotate=5), View(rotate=20, scale=0.25, shear=0.2, shift=0.1)),
     "pen": Kind(View(shift=0.05, rotate=5), View(20, 0.25, 0.2, 0.1, bend=0.06)),
     "photo": PHOTO,
-    # A class shows in all of a face, so a larger hole leaves it to be seen; mirrored, there are twice as many to draw.
+    # Its larger hole taught the classes of faces best (experiments.md); mirrored, there are twice as many to draw.
     "face": Kind(PHOTO.weak, PHOTO.strong._replace(hole=0.5), View(flip=True)),
     "street": Kind(
         View(shift=0.06, border="border"),
