@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from data_files import write_mnist
 from PIL import Image
 from safetensors.torch import load_file
 
@@ -257,6 +258,18 @@ def test_a_run_of_other_data_is_refused(done, npz, tmp_path):
     (run / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match="was trained on other data"):
         launch.resume(run)
+
+
+def test_a_run_from_another_machine_finds_the_data_of_this_one(tmp_path, monkeypatch):
+    there, here = tmp_path / "there", tmp_path / "here"
+    write_mnist(there)
+    monkeypatch.setenv("SEGMA_DATA", str(here))
+    run = launch.start("mnist", "best", SMALL, tmp_path / "run", there, "cpu").run
+    assert launch.data_place(run) == there  # what it was trained on goes before what this machine has
+    there.rename(here)
+    assert launch.data_place(run) == here
+    assert launch.load_data(run).name == "mnist"
+    assert launch.data_place(run, tmp_path) == tmp_path
 
 
 @pytest.mark.parametrize(

@@ -125,9 +125,16 @@ def whole_data(
     if run.data["where"] is None:
         raise InputError(f"{run.path} was fitted on arrays in Python, which it does not keep: measure it there")
     if whole is None:
-        whole = data.load(config.data, data_dir or run.data["where"], config.image_size, config.skip_broken, progress)
+        place = data_place(run, data_dir)
+        whole = data.load(config.data, place, config.image_size, config.skip_broken, progress)
     runs.check_same_data(run, whole)
     return whole
+
+
+def data_place(run: runs.Run, data_dir: Path | None = None) -> Path:
+    """As given, else where the run had its data; a run that came from another machine looks where this one has them."""
+    here = Path(run.data["where"], run.config.data).exists()
+    return data.data_dir(data_dir or (run.data["where"] if here else None))
 
 
 def choose_rows(whole: Data, config: Config) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from segma import data, draw, launch, plots, runs
+from segma import draw, launch, plots, runs
 from segma.baselines import AnyModel, classifies
 from segma.data.arrays import Data
 from segma.data.sources import counts
@@ -46,7 +46,7 @@ def measure(
     few = launch.load_data(run, data_dir, progress)
     results = basic(run, few, model)
     if samples is not None:
-        place = data.data_dir(data_dir or run.data["where"])
+        place = launch.data_place(run, data_dir)
         rows = samples if samples < SAMPLES else None
         along = fid.ALONG if with_editing else ()
         found = fid.scores(model, few, inception, place, samples, 0, progress, rows, along, samples_alone)
