@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from data_files import write_mnist
 from PIL import Image
 from safetensors.torch import load_file
 
+from data_files import write_mnist
 from segma import launch, runs
 from segma.errors import InputError, RunFailed
 from segma.metrics.accuracy import evaluate

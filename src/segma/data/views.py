@@ -49,7 +49,7 @@ VIEWS = {
     "pen": Kind(View(shift=0.05, rotate=5), View(20, 0.25, 0.2, 0.1, bend=0.06)),
     "photo": PHOTO,
     # Its larger hole taught the classes of faces best (experiments.md); mirrored, there are twice as many to draw.
-    "face": Kind(PHOTO.weak, PHOTO.strong._replace(hole=0.5), View(flip=True)),
+    "face": Kind(PHOTO.weak, PHOTO.strong._replace(hole=0.6), View(flip=True)),
     "street": Kind(
         View(shift=0.06, border="border"),
         View(15, 0.2, 0.15, 0.07, contrast=0.6, brightness=0.2, colour=0.1, invert=0.25, hole=0.375, border="border"),
