@@ -19,7 +19,6 @@ K = TypeVar("K")
 
 def machine(device: str) -> dict:
     """What a number depends on besides the code."""
-    commit = subprocess.run("git describe --always --dirty", shell=True, cwd=ROOT, capture_output=True, text=True)
     return {
         "device": device,
         "gpu": torch.cuda.get_device_name() if device == "cuda" else None,
@@ -27,8 +26,18 @@ def machine(device: str) -> dict:
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "segma": commit.stdout.strip() or segma.__version__,
+        "segma": version(),
     }
+
+
+def version() -> str:
+    """The commit, -dirty if the code differs from it; the pages that benchmarks write do not count."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+    commit = git("describe", "--always")
+    return commit + "-dirty" * bool(git("status", "--porcelain", "src", "benchmarks")) if commit else segma.__version__
 
 
 def processor() -> str:
