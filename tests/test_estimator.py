@@ -28,7 +28,7 @@ FAILS_BY_CONTRACT = {
     "spares its own semi-supervised classifiers by name); its cases of text labels are test_labels_of_any_kind",
 }
 SMALL = {"epochs": 10, "batch_size": 64, "device": "cpu", "random_state": 0}
-NET = {"network": "mlp", "hidden": (16,), "filters": (), "learning_rate": 0.02, "views": "none"}
+NET = {"network": "mlp", "hidden": (16,), "filters": (), "learning_rate": 0.02, "views": "none", "train_weights": False}
 
 
 def small(**changes) -> SeGMA:
@@ -155,6 +155,18 @@ def test_the_unlabelled_rows_teach_too(model):
     other = X.copy()
     other[Y == -1] += np.random.default_rng(1).normal(size=((Y == -1).sum(), 2)) * SCALE
     assert not np.array_equal(small().fit(other, Y).transform(X), model.transform(X))
+
+
+def test_classes_may_be_more_frequent_than_their_labels():
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], [480, 60, 60])
+    x = rng.normal(size=(600, 5)) + 3.5 * np.eye(3, 5)[truth]
+    y = np.where(np.concatenate([np.arange(n) for n in (480, 60, 60)]) < 10, truth, -1)
+    learned = SeGMA(device="cpu", random_state=0).fit(x, y)
+    held = SeGMA(device="cpu", random_state=0, settings={"train_weights": False}).fit(x, y)
+    assert learned.model_.class_weights[0].item() > 0.42
+    assert held.model_.class_weights.tolist() == pytest.approx([1 / 3] * 3)
+    assert np.mean(learned.predict(x) != truth) < np.mean(held.predict(x) != truth)
 
 
 def test_the_seed_decides(model):

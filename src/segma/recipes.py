@@ -164,6 +164,7 @@ def _best_for(shape: tuple[int, ...], n: int, k: int) -> dict:
     """Unknown data: dense layers for tables, a few convolutions for pictures, the deeper net for many larger ones (they
     take a GPU). So many epochs that any amount of data gets the same number of steps."""
     settings: dict = {"latent_dim": max(10, k), "batch_size": 320 if n >= 5000 else 160}
+    settings |= {"train_weights": True}  # a user labels ten of each class, however many there are (experiments.md)
     if len(shape) == 3:
         settings |= {"start_at_mean": True} | (LARGE if max(shape[:2]) >= 16 else {})
     if len(shape) == 1:
