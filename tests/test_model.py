@@ -42,9 +42,10 @@ def test_the_papers_celeba_net():
     assert all(layer.kernel_size == (4, 4) and layer.stride == (2, 2) for layer in up[3:])
 
 
-def test_a_residual_net_written_out():
-    """Each halving normalised, then two 3x3 convolutions added to it; 8x8 pixels become 2x2."""
-    config = Config(network="residual", filters=(4, 6), hidden=(), latent_dim=5)
+@pytest.mark.parametrize("network", ["residual", "deep"])
+def test_a_residual_net_written_out(network):
+    """Each halving normalised, then two 3x3 convolutions added to it; 8x8 pixels become 2x2. In `deep` a layer norm."""
+    config = Config(network=network, filters=(4, 6), hidden=(), latent_dim=5)
     model, x = Model(config, (8, 8, 3), 2), torch.rand(7, 3, 8, 8, generator=torch.Generator().manual_seed(0))
     codes = model.encoder(x)
     weights = [layer.weight.detach() for layer in model.encoder.modules() if isinstance(layer, LAYERS)]
@@ -57,7 +58,10 @@ def test_a_residual_net_written_out():
     for halve, first, second in (weights[:3], weights[3:6]):
         x = layer(x, halve, stride=2)
         x = x + layer(layer(x, first), second)
-    torch.testing.assert_close(codes, x.flatten(1) @ weights[6].T)
+    x = x.flatten(1)
+    if network == "deep":
+        x = (x - x.mean(1, True)) / (x.var(1, correction=0, keepdim=True) + 1e-5).sqrt()
+    torch.testing.assert_close(codes, x @ weights[6].T)
 
 
 @pytest.mark.parametrize("network", ["mlp", "strided", "blocks", "residual", "deep"])

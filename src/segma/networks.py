@@ -71,11 +71,12 @@ def residual(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Modu
 
 def deep(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
     """`residual` with a decoder as deep as its reader: before each doubling, added to it what two 3x3 convolutions make
-    of it."""
+    of it. A layer norm before the codes keeps what they are made of from growing with each addition."""
     return _convolutional(
         config,
         shape,
         down=_halve_and_add,
+        flat=lambda n: [nn.LayerNorm(n)],
         up=lambda b, a: [
             Added(
                 *(nn.BatchNorm2d(b), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1, bias=False)),
@@ -120,11 +121,16 @@ def _double(b: int, a: int) -> Layers:
 
 
 def _convolutional(
-    config: Config, shape: tuple[int, ...], down: Callable[[int, int], Layers], up: Callable[[int, int], Layers]
+    config: Config,
+    shape: tuple[int, ...],
+    down: Callable[[int, int], Layers],
+    up: Callable[[int, int], Layers],
+    flat: Callable[[int], Layers] = lambda n: [],
 ) -> tuple[nn.Module, nn.Module]:
     """Halve the picture once per filter bank, flatten, dense layers to the code; the decoder is the mirror image.
 
-    A side that cannot be halved that often is padded with zeros on the way in and cropped on the way out.
+    A side that cannot be halved that often is padded with zeros on the way in and cropped on the way out. `flat` are
+    layers of the encoder for what was flattened.
     """
     c, h, w = shape
     channels, factor = [c, *config.filters], 2 ** len(config.filters)
@@ -137,7 +143,9 @@ def _convolutional(
     for a, b in pairwise(channels):
         descent += down(a, b)
         ascent = up(b, a) + ascent
-    encoder = nn.Sequential(nn.ZeroPad2d((0, right, 0, bottom)), *descent, nn.Flatten(), *_dense(widths))
+    encoder = nn.Sequential(
+        nn.ZeroPad2d((0, right, 0, bottom)), *descent, nn.Flatten(), *flat(widths[0]), *_dense(widths)
+    )
     decoder = nn.Sequential(
         *_dense(widths[::-1]), nn.Unflatten(1, core), *ascent, nn.ZeroPad2d((0, -right, 0, -bottom))
     )
