@@ -39,7 +39,7 @@ def main() -> None:
             page = browser.new_page(viewport={"width": w, "height": h}, color_scheme=scheme)
             page.goto(address)
             page.wait_for_selector("#stage img.now")
-            start(page, given.generated, 2)
+            start(page, given.generated, 11)
             edit(page)
             if view == "phone":
                 page.locator("#controls").scroll_into_view_if_needed()
