@@ -436,6 +436,12 @@ def test_class_distances(model, pictured):
         np.testing.assert_allclose(fitted.class_distances_, cdist(means, means), rtol=1e-6)
 
 
+def test_class_shares(model, pictured):
+    for fitted in (model, pictured):
+        logits = fitted.model_.log_weights.double().numpy()
+        np.testing.assert_allclose(fitted.class_shares_, np.exp(logits) / np.exp(logits).sum(), rtol=1e-6)
+
+
 # ---- save and load
 
 

@@ -154,6 +154,22 @@ def test_data_without_a_test_split_say_so(tmp_path):
         report.measure(job.run, runs.load_model(job.run))
 
 
+def test_long_names_of_classes_are_numbered_in_the_confusion():
+    results = {
+        "test_error": 0.25,
+        "confusion": [[20, 10], [0, 10]],
+        "classes": ["not smiling", "smiling"],
+        "log_distance": None,
+        "reconstruction_error": None,
+        "protocol": {"labels": 4, "split": "test", "steps": 10},
+    }
+    assert report.as_text(results).splitlines()[1:4] == [
+        "                     (1)   (2)",
+        "  not smiling (1)     20    10",
+        "      smiling (2)      0    10",
+    ]
+
+
 @pytest.mark.parametrize(("share", "told"), [(0.4, False), (0.97, True)])
 def test_a_decoder_that_draws_all_alike_is_named(share, told):
     results = {

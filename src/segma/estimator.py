@@ -40,7 +40,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
     Settings left at None are the recipe's; `settings` takes the other fields of segma.config.Config, and what is named
     goes before it: a search may vary `alpha` whatever `settings` say.
 
-    Learned: classes_, class_distances_ (k x k, of the trained means), model_ (the torch module), config_, losses_.
+    Learned: classes_, class_distances_ (k x k, of the trained means), class_shares_ (p_k), model_
+    (the torch module), config_, losses_.
     """
 
     n_features_in_: int
@@ -236,6 +237,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         # Tables are classified in float64: what the rows beside a row do to its rounding is then beyond notice.
         self.model_ = (model if model.is_image else model.double()).eval().requires_grad_(False)
         self.class_distances_ = latent.class_distances(model.mixture).cpu().numpy()
+        self.class_shares_ = model.class_weights.cpu().numpy()
         self.config_, self.classes_ = config, classes
         self._about, self._n_features_out = about, config.latent_dim
         return self

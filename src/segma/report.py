@@ -107,8 +107,11 @@ def _confusion(results: dict) -> list[str]:
     width = max(len(name) for name in names)
     if results["confusion"] is not None:
         lines.append("rows: true class; columns: the class it was taken for")
-        if width <= 5:
-            lines.append(f"  {'':{width}}  " + " ".join(f"{name:>5}" for name in names))
+        heads = names if width <= 5 else [f"({i})" for i in range(1, len(names) + 1)]
+        if width > 5:  # too long for a column: they are numbered
+            names = [f"{name} {head}" for name, head in zip(names, heads, strict=True)]
+            width = max(len(name) for name in names)
+        lines.append(f"  {'':{width}}  " + " ".join(f"{head:>5}" for head in heads))
         for name, row in zip(names, results["confusion"], strict=True):
             lines.append(f"  {name:>{width}}  " + " ".join(f"{count:5d}" for count in row))
     if results["reconstruction_error"] is not None:

@@ -46,7 +46,8 @@ def load(
     if path.suffix == ".npz":
         return from_npz(path)
     if path.exists():
-        hint = "; of a table, np.savez(FILE, x_train=..., y_train=...) makes one" if path.suffix == ".csv" else ""
+        table = "; of a table, np.savez(FILE, x_train=..., y_train=...) makes one, y -1 where not known"
+        hint = table if path.suffix == ".csv" else ""
         raise InputError(f"{path}: neither an .npz nor a folder of pictures{hint}")
     close = difflib.get_close_matches(str(name), NAMED, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""

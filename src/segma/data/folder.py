@@ -169,11 +169,12 @@ def _read_all(
     else:
         x, broken = _in_memory(root, files, image_size, progress)
     named = [f"{root / files[place]}: {found.reason}" for place, found in broken]
+    count = f"{len(broken)} broken picture{'s' if len(broken) > 1 else ''}"
     if broken and not skip_broken:
         first = "; ".join(named[:5])
-        raise InputError(f"{len(broken)} broken pictures: {first}; skip them with `--set skip_broken=true`")
+        raise InputError(f"{count}: {first}; skip them with `--set skip_broken=true`")
     if broken:
-        warnings.warn(f"skipped {len(broken)} broken pictures: {'; '.join(named)}", stacklevel=4)
+        warnings.warn(f"skipped {count}: {'; '.join(named)}", stacklevel=4)
     if not len(x):
         raise InputError(f"{root}: none of its {len(files)} pictures could be read")
     return x, np.delete(np.arange(len(files)), [place for place, _ in broken])
