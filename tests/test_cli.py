@@ -221,7 +221,7 @@ def test_a_table_as_text_is_told_what_to_become(call, tmp_path):
     (tmp_path / "t.csv").write_text("1,2\n")
     status, _, err = call("train", tmp_path / "t.csv")
     assert status == 2
-    assert err.endswith("np.savez(FILE, x_train=..., y_train=...) makes one\n")
+    assert err.endswith("np.savez(FILE, x_train=..., y_train=...) makes one, y -1 where not known\n")
 
 
 def test_data_commands(call, tmp_path):
