@@ -107,8 +107,9 @@ def _confusion(results: dict) -> list[str]:
     width = max(len(name) for name in names)
     if results["confusion"] is not None:
         lines.append("rows: true class; columns: the class it was taken for")
-        heads = names if width <= 5 else [f"({i})" for i in range(1, len(names) + 1)]
+        heads = names
         if width > 5:  # too long for a column: they are numbered
+            heads = [f"({i})" for i in range(1, len(names) + 1)]
             names = [f"{name} {head}" for name, head in zip(names, heads, strict=True)]
             width = max(len(name) for name in names)
         lines.append(f"  {'':{width}}  " + " ".join(f"{head:>5}" for head in heads))
