@@ -5,6 +5,7 @@
 Start, compilation, pictures and checkpoints, seconds each, are not in it.
 """
 
+import math
 import statistics
 from collections.abc import Iterator
 from contextlib import closing
@@ -35,14 +36,14 @@ WARM, ROUNDS, SECONDS = {"cpu": 2, "cuda": 100}, 3, 2.0  # of each round, but at
 
 
 def training(name: str, kind: str, device: str) -> tuple[Iterator[object], Config]:
-    """The steps of a recipe's training, and its settings."""
+    """The steps of a recipe's training, about as many as it has (short ones are not compiled), and its settings."""
     shape, k, n = DATA[name]
     config, rng = recipe(kind, name, shape, n, k), np.random.default_rng(0)
     x, y = rng.integers(0, 256, (ROWS, *shape), dtype=np.uint8), np.arange(ROWS) % k
-    endless = override(config, {"labels": None, "epochs": 10**6})
+    stand_in = override(config, {"labels": None, "epochs": math.ceil(config.epochs * n / ROWS)})
     data = Data("random", x, y, x[:0], y[:0], tuple(map(str, range(k))))
-    state = State.start(launch.new_model(data, endless).to(device), endless)
-    return fit(state, *(torch.from_numpy(part).to(device) for part in (x, y)), endless), config
+    state = State.start(launch.new_model(data, stand_in).to(device), stand_in)
+    return fit(state, *(torch.from_numpy(part).to(device) for part in (x, y)), stand_in), config
 
 
 def measure(device: str = "cuda" if torch.cuda.is_available() else "cpu") -> dict:
@@ -51,9 +52,9 @@ def measure(device: str = "cuda" if torch.cuda.is_available() else "cpu") -> dic
         steps, config = training(name, kind, device)
         with closing(steps):
             first = seconds(partial(next, steps), WARM[device], device)
-            count = max(1, round(SECONDS / first))
+            total = steps_in_all(config, DATA[name][2])
+            count = min(max(1, round(SECONDS / first)), (total - WARM[device]) // ROUNDS)
             rounds = [seconds(partial(next, steps), count, device) for _ in range(ROUNDS)]
-        total = steps_in_all(config, DATA[name][2])
         found[f"{name}, {kind}"] = {"steps": total, "seconds": statistics.median(rounds), "precision": config.precision}
         print(f"  {name}, {kind}: {found[f'{name}, {kind}']}", flush=True)
     return {"machine": machine(device), "rounds": ROUNDS, "recipes": found}
