@@ -24,6 +24,7 @@ CONFIGS = {
     "norm": NORM,
     "norm in the decoder": dataclasses.replace(NORM, network="deep"),
     "strided": STRIDED,
+    "shares": dataclasses.replace(STRIDED, train_weights=True),
     "critic": dataclasses.replace(CRITIC, likeness=0.0),
     "likeness": CRITIC,
 }

@@ -14,7 +14,7 @@ from segma.record import Job
 SMALL = {"hidden": "16", "latent_dim": 4, "batch_size": 20, "epochs": 3, "learning_rate": 1e-3, "mean_distance": 3.0}
 VIEWS = SMALL | {"views": "affine", "kappa": 5.0, "confidence": 0.4, "all_rows": False, "average": 0.9}
 NORM = VIEWS | {"network": "residual", "filters": "4", "hidden": ""}
-CLIPPED = SMALL | {"clip_norm": 1.0, "clip_value": 0.05, "train_variances": True}
+CLIPPED = SMALL | {"clip_norm": 1.0, "clip_value": 0.05, "train_variances": True, "train_weights": True}
 HELD = SMALL | {"holdout": 0.25}
 CASES = {
     "paper": SMALL,
@@ -22,6 +22,7 @@ CASES = {
     "norm": NORM,
     "clipped": CLIPPED,
     "held out": HELD,
+    "shares": VIEWS | {"train_weights": True},
     "critic": VIEWS | {"critic": 2.0, "likeness": 3.0},
 }
 

@@ -32,7 +32,7 @@ class Config:
     start_at_mean: bool = False  # the decoder's first pictures have the data's mean colour; otherwise they are grey
     # the mixture
     mean_distance: float = 1.0  # between any two means at the start
-    train_weights: bool = False  # p_k; otherwise the labelled shares
+    train_weights: bool = False  # p_k follow what all codes are taken for; otherwise they are the labelled shares
     train_variances: bool = False  # sigma_k^2; otherwise 1
     clouds: int = 0  # Gaussians that samples of a class come from, fitted to its codes (clouds.py); 0: its component
     # the objective

@@ -23,12 +23,14 @@ from segma.mixture import Mixture
 class Model(Form):
     """`shape` is that of one raw sample: (h, w, c) for images, (features,) for tables."""
 
+    log_weights: Tensor
+
     def __init__(self, config: Config, shape: tuple[int, ...], k: int) -> None:
         super().__init__(shape)
         self.lower = config.precision == "bfloat16"
         self.encoder, self.decoder = networks.build(config, self.inner)
         self.means = nn.Parameter(initial_means(k, config.latent_dim, config.mean_distance, config.seed))
-        self.log_weights = nn.Parameter(torch.full((k,), -math.log(k)), requires_grad=config.train_weights)
+        self.register_buffer("log_weights", torch.full((k,), -math.log(k)))
         self.log_variances = nn.Parameter(torch.zeros(k), requires_grad=config.train_variances)
         if config.critic and not self.is_image:
             raise InputError(f"critic = {config.critic} is for images; for a table allowed is 0")
@@ -41,7 +43,7 @@ class Model(Form):
 
     @property
     def mixture_parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What is trained of it."""
+        """What its numbers come from."""
         return self.means, self.log_weights, self.log_variances
 
     def set_weights(self, shares: np.ndarray) -> None:

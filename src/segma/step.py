@@ -19,6 +19,7 @@ from segma.model import Model, as_mixture, output
 from segma.objective import Number, Terms, consistency, cross_entropy, log_distance, reconstruction
 from segma.state import State
 
+FOLLOW = 0.01  # of a step's shares in their running mean
 NAMES = (*Terms._fields, "loss", "gradient")  # what a step reports; gradient is its norm before clipping
 
 
@@ -108,6 +109,8 @@ def batch_terms(
     """The terms of one batch of `encoder_inputs`, whose labelled rows y labels; `draws` are for a critic, if any."""
     distance, labels, picture, aside = parts or Parts()
     z = model.encode(inputs)
+    if config.train_weights:
+        follow(model, z[:u].detach())
     n = u + len(y) if config.all_rows else u
     plain, x = (z, inputs) if n == len(z) else (z[:n], inputs[:n])
     with aside(plain):
@@ -121,6 +124,14 @@ def batch_terms(
     raw = model.decode_raw(plain if own else torch.cat([plain, codes_to_judge(plain[:u], model.mixture, draws)]))
     judged = output(raw[:u] if own else raw[n:], True, x.dtype)
     return Terms(picture(x, raw[:n], True), away, wrong, apart, *opinions(model.criticise, x[:u], judged, draws, own))
+
+
+@torch.no_grad()
+def follow(model: Model, z: Float[Tensor, "n d"]) -> None:
+    """p_k as the running mean of the posteriors of all codes: then the distance asks none to change its class."""
+    target = model.mixture
+    shares = distributed.mean(target.posterior(z).mean(dim=0))
+    model.log_weights.copy_(target.weights.lerp(shares, FOLLOW).log())
 
 
 def distance_term(
