@@ -207,7 +207,8 @@ def editing(found: dict) -> Image.Image:
         plot.set(xlabel="alpha", title=title)
         plot.set_ylim(0, 1.08 * max(0.1, *(row[name] for row in rows)))
         plot.spines[["top", "right"]].set_visible(False)
-    panels[0].annotate("beyond this, away from the data", (limit, 0), (5, 6), textcoords="offset points", color="#666")
+    side = {"xytext": (5, 6)} if 2 * limit <= max(alphas) else {"xytext": (-5, 6), "ha": "right"}
+    panels[0].annotate("beyond this,\naway from the data", (limit, 0), textcoords="offset points", color="#666", **side)
     return _image(figure)
 
 
