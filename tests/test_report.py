@@ -184,3 +184,24 @@ def test_a_decoder_that_draws_all_alike_is_named(share, told):
     text = report.as_text(results)
     assert f"5 (squared, per sample, {share:.0%} of the mean's)" in text
     assert ("draws all alike" in text) is told
+
+
+def test_learned_shares_are_shown(tmp_path):
+    """Half as many of the second class as of the first, whose labels are equally many."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(300) % 3 // 2
+    x = (rng.normal(size=(300, 4)) + 4 * truth[:, None]).astype(np.float32)
+    y = np.where(np.arange(300) < 30, truth, -1)
+    y[:30][np.flatnonzero(truth[:30] == 0)[10:]] = -1
+    np.savez(tmp_path / "rows.npz", x_train=x, y_train=y, x_test=x, y_test=truth)
+    out = {}
+    for learned in (True, False):
+        settings = SETTINGS | {"train_weights": learned, "epochs": 40}
+        job = launch.start(str(tmp_path / "rows.npz"), "best", settings, tmp_path / f"run-{learned}", device="cpu")
+        for _ in launch.train(job):
+            pass
+        out[learned] = report.measure(job.run, runs.load_model(job.run))
+    assert out[True]["class_shares"] == pytest.approx([2 / 3, 1 / 3], abs=0.03)
+    text = report.as_text(out[True])
+    assert f"shares of the classes, as learned: 0 {out[True]['class_shares'][0]:.1%}  1 " in text
+    assert "class_shares" not in out[False]

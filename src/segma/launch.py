@@ -217,6 +217,8 @@ def measure(run: runs.Run, few: Data, model: AnyModel) -> dict:
         raise InputError(f"{few.name} has no test split: add one, or train with --set holdout=0.2")
     found = evaluate(model, few.x_test, few.y_test, run.config, len(few.x_train))
     config, steps = run.config, runs.steps_done(run)
+    if config.train_weights and found["confusion"] is not None:
+        found["class_shares"] = model.class_weights.tolist()
     return {
         f"{split}_error": found.pop("error"),
         **found,

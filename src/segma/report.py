@@ -123,6 +123,9 @@ def _confusion(results: dict) -> list[str]:
             lines.append("  the decoder draws all alike: train longer, or with start_at_mean=true, lower learning_rate")
     if results["log_distance"] is not None:
         lines.append(f"log d^2: {results['log_distance']:.3f}")
+    if "class_shares" in results:
+        shown = zip(results["classes"], results["class_shares"], strict=True)
+        lines.append("shares of the classes, as learned: " + "  ".join(f"{name} {share:.1%}" for name, share in shown))
     return lines
 
 
