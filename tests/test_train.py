@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.stats import multivariate_normal
 
 from segma import critic, fast, launch
 from segma.config import Config
@@ -15,8 +16,9 @@ from segma.data.views import VIEWS as VIEWS_OF
 from segma.data.views import Kind, View
 from segma.errors import RunFailed
 from segma.mixture import Mixture
+from segma.model import Model
 from segma.state import State
-from segma.step import Scales, batch_terms, encoder_inputs, rate, rows_per_step, steps_in_all
+from segma.step import Scales, batch_terms, encoder_inputs, follow, rate, rows_per_step, steps_in_all
 from segma.train import fit
 
 SMALL = Config(hidden=(16,), latent_dim=4, batch_size=20, epochs=3, learning_rate=1e-3, mean_distance=3.0)
@@ -319,6 +321,18 @@ def test_trained_weights_and_variances_move_only_when_asked():
     assert not torch.equal(moved.mixture.variances, torch.ones(3))
     assert not torch.equal(moved.mixture.weights, fixed.mixture.weights)
     assert moved.mixture.weights.sum().item() == pytest.approx(1)
+
+
+def test_shares_follow_the_posteriors():
+    model = Model(Config(hidden=(8,), latent_dim=3, mean_distance=2.0), (4,), 3)
+    model.set_weights(np.array([0.5, 0.2, 0.3]))
+    z = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    densities = np.array([multivariate_normal(mean).pdf(z) for mean in model.means.detach().numpy()]).T
+    joint = densities * [0.5, 0.2, 0.3]
+    expected = 0.99 * np.array([0.5, 0.2, 0.3]) + 0.01 * (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
+    follow(model, z)
+    np.testing.assert_allclose(model.class_weights, expected, rtol=1e-6)
+    assert not np.allclose(expected, [0.5, 0.2, 0.3], rtol=1e-4)
 
 
 @pytest.mark.parametrize("config", [SMALL, VIEWS], ids=["paper", "views"])
