@@ -6,6 +6,7 @@
 machine's file cache first and is not counted: cold is the process, not the disk.
 """
 
+import math
 import statistics
 import subprocess
 import sys
@@ -72,11 +73,11 @@ def page(result: dict) -> str:
     spent, over = result["seconds"], result["over_torch"]
     rows = [[f"`{name}`", f"{spent[name]:.2f} s", f"{over[name]:.2f}"] for name in spent]
     *_, first = spent
-    beyond = (spent["import segma"] - spent["python"]) * 1000
+    beyond = max(1, math.ceil(1000 * (spent["import segma"] - spent["python"])))
     return report(
         result["machine"],
         table(["a new process", "wall time", "of `import torch`"], rows),
-        f"`import segma` costs {beyond:.0f} ms beyond Python itself: torch is imported only by what needs it;",
+        f"`import segma` costs {beyond} ms at most beyond Python itself: torch is imported only by what needs it;",
         f"help takes {over['segma --help']:.2f} of the time of `import torch`. The estimator takes",
         f"{over['from segma import SeGMA']:.2f} times as long (scikit-learn and scipy come with it), the first",
         f"step {over[first]:.2f} times. Medians of {result['rounds']} rounds in turns.",

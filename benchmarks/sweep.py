@@ -77,25 +77,27 @@ def measure(device: str = "cuda" if torch.cuda.is_available() else "cpu") -> dic
 
 
 def page(result: dict) -> str:
-    rows = []
+    rows, bound = [], []
     for name, times in result["microseconds"].items():
         for count in (key for key in times if key != "1"):
-            ratio, floor = times[count] / times["1"], []
+            ratio, cells = times[count] / times["1"], []
             if result.get("copy"):
-                moved = 4 * FLOATS_MOVED * result["weights"][name] * int(count)
-                floor = [f"{moved / result['copy'] * 1e6:,.0f}"]
-            speeds = [f"{times['1']:,.0f}", f"{times[count]:,.0f}", *floor, f"{ratio:.2f}"]
+                floor = 4 * FLOATS_MOVED * result["weights"][name] * int(count) / result["copy"] * 1e6
+                cells = [f"{floor:,.0f}"]
+                bound.append(f"{count} of {name} {floor / times['1']:.1f}")
+            speeds = [f"{times['1']:,.0f}", f"{times[count]:,.0f}", *cells, f"{ratio:.2f}"]
             rows.append([name, count, *speeds, f"{int(count) / ratio:.1f}"])
     head = ["paper's network for", "models", "one alone, µs a step", "together, µs", "times the time of one"]
-    head[4:4] = ["floor by bytes, µs"] if result.get("copy") else []
+    head[4:4] = ["floor by bytes, µs"] if bound else []
     return report(
         result["machine"],
         table([*head, "times as fast as one after another"], rows),
         "A GPU that one small model leaves waiting takes many for little more. Where one fills the machine (a CPU,",
         "or a GPU with larger networks) a stack only saves what is not arithmetic or memory traffic: 16 of the MNIST",
         "networks must move 16 times the weights (floor: ten numbers a weight, by the passes and Adam, as fast as a",
-        "copy in the same run). Medians of",
-        f"{result['rounds']} rounds in turns.",
+        "copy in the same run).",
+        f"The floor alone is so many times the time of one: {', '.join(bound)}." if bound else "",
+        f"Medians of {result['rounds']} rounds in turns.",
     )
 
 

@@ -51,7 +51,7 @@ def report(machine: dict, rows: str, *sentences: str) -> str:
     cpu = f"{machine['cpu']}, {machine['threads']} threads"
     where = f"{machine['gpu']} (host: {cpu})" if machine["gpu"] else cpu
     versions = f"Python {machine['python']}, torch {machine['torch']}, segma {machine['segma']}"
-    text = textwrap.fill(" ".join(sentences), 120, break_long_words=False, break_on_hyphens=False)
+    text = textwrap.fill(" ".join(filter(None, sentences)), 120, break_long_words=False, break_on_hyphens=False)
     return f"{where}, {versions}\n\n{rows}\n\n{text}"
 
 
