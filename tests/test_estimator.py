@@ -200,8 +200,9 @@ def test_progress_is_printed_only_on_request(capsys):
     assert capsys.readouterr().out == ""
     small(epochs=12, verbose=1).fit(X, Y)
     lines = capsys.readouterr().out.splitlines()
-    numbers = [re.match(r"(\d+)/22 .*'loss'", line)[1] for line in lines]
-    assert numbers == ["2", "4", "6", "8", "10", "12", "14", "16", "18", "20", "22"]
+    numbers = [int(re.fullmatch(r"step (\d+) of 22: reconstruction .*, loss .*", line)[1]) for line in lines]
+    assert numbers == [-(-22 * tenth // 10) for tenth in range(1, 11)]
+    assert "criticism" not in lines[0]  # there is no critic
 
 
 def test_it_beats_a_logistic_regression_that_has_only_the_labels():

@@ -323,13 +323,13 @@ def test_trained_weights_and_variances_move_only_when_asked():
     assert moved.mixture.weights.sum().item() == pytest.approx(1)
 
 
-def test_shares_follow_the_posteriors():
+def test_shares_follow_what_codes_are_taken_for_were_all_classes_as_likely():
     model = Model(Config(hidden=(8,), latent_dim=3, mean_distance=2.0), (4,), 3)
     model.set_weights(np.array([0.5, 0.2, 0.3]))
     z = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
     densities = np.array([multivariate_normal(mean).pdf(z) for mean in model.means.detach().numpy()]).T
-    joint = densities * [0.5, 0.2, 0.3]
-    expected = 0.99 * np.array([0.5, 0.2, 0.3]) + 0.01 * (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
+    counted = (densities / densities.sum(axis=1, keepdims=True)).mean(axis=0)
+    expected = 0.99 * np.array([0.5, 0.2, 0.3]) + 0.01 * counted
     follow(model, z)
     np.testing.assert_allclose(model.class_weights, expected, rtol=1e-6)
     assert not np.allclose(expected, [0.5, 0.2, 0.3], rtol=1e-4)

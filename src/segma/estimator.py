@@ -81,8 +81,9 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         config, device = self._config(data), choose_device(self.device)
         state, last = State.start(new_model(data, config).to(device), config), steps_in_all(config, len(x))
         for step in fit(state, place(x, device), torch.from_numpy(labels).to(device), config):
-            if self.verbose and (step.number % max(1, last // 10) == 0 or step.number == last):
-                print(f"{step.number}/{last}", {name: round(value, 4) for name, value in step.values().items()})
+            if self.verbose and 10 * step.number // last > 10 * (step.number - 1) // last:  # ten times
+                terms = (f"{name.replace('_', ' ')} {value:.3g}" for name, value in step.values().items() if value)
+                print(f"step {step.number} of {last}:", ", ".join(terms))
         settle(state.result.eval(), x, config.clouds)
         state.model.zero_grad(set_to_none=True)  # the estimator is kept, copied, pickled: without them
         self.losses_ = step.values()

@@ -128,9 +128,13 @@ def batch_terms(
 
 @torch.no_grad()
 def follow(model: Model, z: Float[Tensor, "n d"]) -> None:
-    """p_k as the running mean of the posteriors of all codes: then the distance asks none to change its class."""
+    """p_k as the running mean of what all codes are taken for: then the distance asks none to change its class.
+
+    Components count as equally likely there: with their own p_k a class that loses codes would lose ever more.
+    """
     target = model.mixture
-    shares = distributed.mean(target.posterior(z).mean(dim=0))
+    likelihoods = target.log_joint(z) - target.weights.log()
+    shares = distributed.mean(likelihoods.softmax(dim=1).mean(dim=0))
     model.log_weights.copy_(target.weights.lerp(shares, FOLLOW).log())
 
 
