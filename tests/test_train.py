@@ -25,6 +25,7 @@ SMALL = Config(hidden=(16,), latent_dim=4, batch_size=20, epochs=3, learning_rat
 VIEWS = dataclasses.replace(SMALL, views="affine", kappa=5.0, confidence=0.4, all_rows=False, average=0.9)
 NORM = dataclasses.replace(VIEWS, network="residual", filters=(4,), hidden=())
 CRITIC = dataclasses.replace(NORM, critic=2.0, likeness=3.0, average=0.8)
+SHARES = dataclasses.replace(VIEWS, train_weights=True)
 
 
 def toy(n: int = 60, labelled: int = 12, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
@@ -101,7 +102,9 @@ def test_labels_do_matter_where_they_are_kept():
     assert not same(run(SMALL, x, y), run(SMALL, x, other))
 
 
-@pytest.mark.parametrize("config", [SMALL, VIEWS, NORM, CRITIC], ids=["paper", "views", "norm", "critic"])
+@pytest.mark.parametrize(
+    "config", [SMALL, VIEWS, NORM, CRITIC, SHARES], ids=["paper", "views", "norm", "critic", "shares"]
+)
 @pytest.mark.parametrize("at", [1, 8, 17])
 def test_stopped_and_resumed_is_never_stopped_bit_for_bit(config, at):
     x, y, _ = toy()
@@ -325,14 +328,25 @@ def test_trained_weights_and_variances_move_only_when_asked():
 
 def test_shares_follow_what_codes_are_taken_for_were_all_classes_as_likely():
     model = Model(Config(hidden=(8,), latent_dim=3, mean_distance=2.0), (4,), 3)
-    model.set_weights(np.array([0.5, 0.2, 0.3]))
+    labelled, before = np.array([0.6, 0.3, 0.1]), np.array([0.5, 0.2, 0.3])
+    model.set_weights(labelled)
+    model.log_weights.copy_(torch.from_numpy(before).log())
     z = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
     densities = np.array([multivariate_normal(mean).pdf(z) for mean in model.means.detach().numpy()]).T
     counted = (densities / densities.sum(axis=1, keepdims=True)).mean(axis=0)
-    expected = 0.99 * np.array([0.5, 0.2, 0.3]) + 0.01 * counted
-    follow(model, z)
-    np.testing.assert_allclose(model.class_weights, expected, rtol=1e-6)
-    assert not np.allclose(expected, [0.5, 0.2, 0.3], rtol=1e-4)
+    follow(model, z, 0.25)
+    np.testing.assert_allclose(
+        model.class_weights, 0.99 * before + 0.01 * (0.75 * counted + 0.25 * labelled), rtol=1e-6
+    )
+
+
+def test_the_labels_say_in_the_shares_fades_with_the_steps(monkeypatch):
+    x, y, _ = toy()
+    heard = []
+    monkeypatch.setattr("segma.step.follow", lambda model, z, say: heard.append(float(say)))
+    run(dataclasses.replace(SMALL, train_weights=True), x, y)
+    last = len(heard)
+    np.testing.assert_allclose(heard, [max(0, 0.5 - step / last) for step in range(last)], atol=1e-6)
 
 
 @pytest.mark.parametrize("config", [SMALL, VIEWS], ids=["paper", "views"])

@@ -24,6 +24,7 @@ class Model(Form):
     """`shape` is that of one raw sample: (h, w, c) for images, (features,) for tables."""
 
     log_weights: Tensor
+    label_shares: Tensor
 
     def __init__(self, config: Config, shape: tuple[int, ...], k: int) -> None:
         super().__init__(shape)
@@ -31,6 +32,7 @@ class Model(Form):
         self.encoder, self.decoder = networks.build(config, self.inner)
         self.means = nn.Parameter(initial_means(k, config.latent_dim, config.mean_distance, config.seed))
         self.register_buffer("log_weights", torch.full((k,), -math.log(k)))
+        self.register_buffer("label_shares", torch.full((k,), 1 / k), persistent=False)  # where training starts
         self.log_variances = nn.Parameter(torch.zeros(k), requires_grad=config.train_variances)
         if config.critic and not self.is_image:
             raise InputError(f"critic = {config.critic} is for images; for a table allowed is 0")
@@ -49,6 +51,7 @@ class Model(Form):
     def set_weights(self, shares: np.ndarray) -> None:
         """p_k = the labelled shares (paper, sec. V)."""
         with torch.no_grad():
+            self.label_shares.copy_(torch.as_tensor(shares))
             self.log_weights.copy_(torch.as_tensor(shares, dtype=torch.float64).log())
 
     def start_at_mean(self, x: np.ndarray) -> None:

@@ -18,7 +18,18 @@ from segma.model import Model
 from segma.objective import Terms
 from segma.record import Job
 from segma.state import State
-from segma.step import Batch, Parts, Scales, blend, encoder_inputs, rate, rows_per_step, scales, steps_in_all
+from segma.step import (
+    Batch,
+    Parts,
+    Scales,
+    blend,
+    encoder_inputs,
+    labels_say,
+    rate,
+    rows_per_step,
+    scales,
+    steps_in_all,
+)
 from segma.train import CHECK_EVERY, BatchTerms, Step, one_by_one, row_numbers
 from segma.vectors import adam, lay_out, stacked
 
@@ -50,7 +61,8 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
         together = critic.Draws(*map(torch.stack, zip(*draws, strict=True))) if draws else None
         return Batch(inputs, labels, together)
 
-    weights = _columns([scales(config, n, k) for config in configs], speeds)
+    say = speeds.new_zeros(len(group))
+    weights = _columns([scales(config, n, k) for config in configs], speeds)._replace(say=say)
     step = _together(states, batch, u, weights, first, speeds, last, generators)
     numbers = [row_numbers(part.y_train, c, states[0].step) for part, c in zip(few, configs, strict=True)]
     pending: list[Tensor] = []
@@ -60,6 +72,8 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
             break
         rows.copy_(now)
         speeds.copy_(speed)
+        if first.train_weights:
+            say.fill_(labels_say(number, last))
         for generator, config in zip(generators, configs, strict=True) if first.draws_each_step else ():
             generator.manual_seed(config.seed * 2**32 + number)
         terms = step().clone()

@@ -20,6 +20,7 @@ from segma.objective import Number, Terms, consistency, cross_entropy, log_dista
 from segma.state import State
 
 FOLLOW = 0.01  # of a step's shares in their running mean
+SAY, HEARD = 0.5, 0.5  # of the labels' shares in it at first, falling to none after that part of the training
 NAMES = (*Terms._fields, "loss", "gradient")  # what a step reports; gradient is its norm before clipping
 
 
@@ -41,6 +42,7 @@ class Scales(NamedTuple):
     confidence: Number
     likeness: Number
     critic: Number
+    say: Number = 0.0  # of the labels' shares in those that follow the codes; it changes from step to step
 
     @property
     def weights(self) -> tuple[Number, ...]:
@@ -74,6 +76,11 @@ def rate(step: int, last: int, config: Config) -> float:
         "tail": 0.03 ** max(0.0, (done - 0.3) / 0.7),  # Triple-GAN's 0.995 an epoch from epoch 300 to 1,000
     }
     return config.learning_rate * warm * decay[config.schedule]
+
+
+def labels_say(step: int, last: int) -> float:
+    """What the labels' shares have to say in a step, see `follow`."""
+    return SAY * max(0.0, 1 - step / (HEARD * last))
 
 
 def encoder_inputs(
@@ -110,7 +117,7 @@ def batch_terms(
     distance, labels, picture, aside = parts or Parts()
     z = model.encode(inputs)
     if config.train_weights:
-        follow(model, z[:u].detach())
+        follow(model, z[:u].detach(), scales.say)
     n = u + len(y) if config.all_rows else u
     plain, x = (z, inputs) if n == len(z) else (z[:n], inputs[:n])
     with aside(plain):
@@ -127,14 +134,15 @@ def batch_terms(
 
 
 @torch.no_grad()
-def follow(model: Model, z: Float[Tensor, "n d"]) -> None:
+def follow(model: Model, z: Float[Tensor, "n d"], say: Number) -> None:
     """p_k as the running mean of what all codes are taken for: then the distance asks none to change its class.
 
-    Components count as equally likely there: with their own p_k a class that loses codes would lose ever more.
+    Components count as equally likely there: with their own p_k a class that loses codes would lose ever more. At first
+    the labels' shares have a say, too, until the classes have formed.
     """
     target = model.mixture
     likelihoods = target.log_joint(z) - target.weights.log()
-    shares = distributed.mean(likelihoods.softmax(dim=1).mean(dim=0))
+    shares = distributed.mean(likelihoods.softmax(dim=1).mean(dim=0)).lerp(model.label_shares, say)
     model.log_weights.copy_(target.weights.lerp(shares, FOLLOW).log())
 
 

@@ -25,6 +25,7 @@ from segma.step import (
     Scales,
     batch_terms,
     encoder_inputs,
+    labels_say,
     rate,
     rows_per_step,
     scales,
@@ -57,7 +58,9 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
     n, device, model = len(x), y.device, state.model
     k = len(model.class_weights)
     u, m = rows_per_step(config, n)
-    part, last, weights = u // distributed.size(), steps_in_all(config, n), scales(config, n, k)
+    part, last = u // distributed.size(), steps_in_all(config, n)
+    say, weights = next(model.parameters()).detach().new_zeros(()), scales(config, n, k)
+    weights = weights._replace(say=say) if config.train_weights else weights
     y = y.clamp(max=k - 1)  # a single Gaussian, as CWAE has, is the class of all
     generator = torch.Generator(device)
     rows = torch.zeros(len(my_rows(u, m)), dtype=torch.int64, device=device)
@@ -100,6 +103,8 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
         if (now := rate(state.step, last, config)) != speed:
             speed = now
             _set_rate(state.optimizer, speed)
+        if config.train_weights:
+            say.fill_(labels_say(state.step, last))
         terms = step().clone()
         state.step += 1
         pending.append(done := Step(state.step, state.step * u / n, terms, names))
