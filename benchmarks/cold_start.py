@@ -80,7 +80,7 @@ def page(result: dict) -> str:
         f"`import segma` costs {beyond} ms at most beyond Python itself: torch is imported only by what needs it;",
         f"help takes {over['segma --help']:.2f} of the time of `import torch`. The estimator takes",
         f"{over['from segma import SeGMA']:.2f} times as long (scikit-learn and scipy come with it), the first",
-        f"step {over[first]:.2f} times. Medians of {result['rounds']} rounds in turns.",
+        f"step {over[first]:.2f} times. Medians of {result['rounds']} rounds in turns; ratios are of one round.",
     )
 
 

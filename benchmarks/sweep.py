@@ -94,9 +94,11 @@ def page(result: dict) -> str:
         table([*head, "times as fast as one after another"], rows),
         "A GPU that one small model leaves waiting takes many for little more. Where one fills the machine (a CPU,",
         "or a GPU with larger networks) a stack only saves what is not arithmetic or memory traffic: 16 of the MNIST",
-        "networks must move 16 times the weights (floor: ten numbers a weight, by the passes and Adam, as fast as a",
-        "copy in the same run).",
-        f"The floor alone is so many times the time of one: {', '.join(bound)}." if bound else "",
+        "networks must move 16 times the weights.",
+        f"The floor (ten numbers a weight, by the passes and Adam, as fast as a copy in the same run) alone is so many "
+        f"times the time of one: {', '.join(bound)}."
+        if bound
+        else "",
         f"Medians of {result['rounds']} rounds in turns.",
     )
 

@@ -178,6 +178,7 @@ def test_tables_from_the_command_line(call, tmp_path):
     assert "run:" in out
     assert "100 samples, 10 of them labelled (no: 5, yes: 5)" in err
     assert "no test split to measure on; --set holdout=0.2" in err
+    assert re.search(r"^shares of the classes, as learned: no [45]\d\.\d%  yes [45]\d\.\d%$", out, re.MULTILINE), out
     assert call("sample", tmp_path / "run", "-n", 3, "--out", tmp_path / "s.csv")[0] == 0
     lines = (tmp_path / "s.csv").read_text().splitlines()
     assert lines[0] == "class,x0,x1,x2"

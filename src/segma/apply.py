@@ -114,7 +114,7 @@ def class_number(run: runs.Run, name: str) -> int:
     """The number of a class by its name; a near miss is suggested."""
     if name in run.classes:
         return run.classes.index(name)
-    raise InputError(f"class {name!r} is not in {run.path}: {near(name, run.classes)}")
+    raise InputError(f"class {name!r} is not in {run.called}: {near(name, run.classes)}")
 
 
 def class_samples(

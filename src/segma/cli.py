@@ -460,9 +460,12 @@ def _train(job: Any) -> None:
     elif last.step < last.last:
         print(f"stopped at step {last.step}, saved; go on with: segma resume {job.run.path}", file=sys.stderr)
         raise typer.Exit(1)
+    model = job.state.result.eval()
     if len(job.data.x_test):
-        _show_results(job.run, report.basic(job.run, job.data, job.state.result.eval()), as_json=False)
+        _show_results(job.run, report.basic(job.run, job.data, model), as_json=False)
     else:
+        if job.run.config.train_weights and len(model.class_weights) == len(job.run.classes):
+            print(report.learned_shares(job.run.classes, model.class_weights.tolist()))
         print("no test split to measure on; --set holdout=0.2 would keep some labelled rows for it", file=sys.stderr)
     for picture in sorted((job.run.path / "samples").glob("*.png"))[-1:]:
         print(f"samples{'' if job.run.config.model == 'cwae' else ', one row per class'}: {picture}")

@@ -1,6 +1,6 @@
 """What `segma evaluate` measures of a run and how it is told: the error, FID and its relatives, editing scores."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from segma import draw, launch, plots, runs
@@ -124,9 +124,13 @@ def _confusion(results: dict) -> list[str]:
     if results["log_distance"] is not None:
         lines.append(f"log d^2: {results['log_distance']:.3f}")
     if "class_shares" in results:
-        shown = zip(results["classes"], results["class_shares"], strict=True)
-        lines.append("shares of the classes, as learned: " + "  ".join(f"{name} {share:.1%}" for name, share in shown))
+        lines.append(learned_shares(results["classes"], results["class_shares"]))
     return lines
+
+
+def learned_shares(classes: Sequence[str], shares: Sequence[float]) -> str:
+    shown = (f"{name} {share:.1%}" for name, share in zip(classes, shares, strict=True))
+    return "shares of the classes, as learned: " + "  ".join(shown)
 
 
 def _scores(results: dict) -> list[str]:
