@@ -13,6 +13,7 @@ from segma.objective import Terms
 from segma.state import State
 from segma.step import Scales, blend
 
+PIECE = 2**19  # numbers that a CPU updates at once
 ALIGNED = 64  # numbers between the starts of two weights: matrix products are twice as fast at 16 bytes
 
 
@@ -123,21 +124,24 @@ def _rows_at_once(
     eps: float,
     config: Config,
 ) -> None:
-    """The same on a CPU, model by model: PyTorch's own Adam passes over the memory once."""
+    """The same on a CPU, model by model, a piece at a time: what was clipped is still in the cache when PyTorch's own
+    Adam, which passes over the memory once, reads it."""
     rates = rate.flatten().tolist() if isinstance(rate, Tensor) else [rate]
     for row, (speed, size) in enumerate(zip(rates, norm.flatten().tolist(), strict=True)):
-        weights, gradient, moment, square = (matrix[row] for matrix in vectors[:4])
-        if config.clip_norm and size > config.clip_norm:
-            gradient *= config.clip_norm / (size + 1e-6)
-        if config.clip_value:
-            gradient.clamp_(-config.clip_value, config.clip_value)
-        torch._fused_adam_(
-            *([weights], [gradient], [moment], [square], [], [vectors.steps]),
-            lr=speed,
-            beta1=beta1,
-            beta2=beta2,
-            eps=eps,
-            weight_decay=0,
-            amsgrad=False,
-            maximize=False,
-        )
+        shrink = config.clip_norm / (size + 1e-6) if config.clip_norm and size > config.clip_norm else None
+        pieces = (matrix[row].split(PIECE) for matrix in vectors[:4])
+        for weights, gradient, moment, square in zip(*pieces, strict=True):
+            if shrink is not None:
+                gradient *= shrink
+            if config.clip_value:
+                gradient.clamp_(-config.clip_value, config.clip_value)
+            torch._fused_adam_(
+                *([weights], [gradient], [moment], [square], [], [vectors.steps]),
+                lr=speed,
+                beta1=beta1,
+                beta2=beta2,
+                eps=eps,
+                weight_decay=0,
+                amsgrad=False,
+                maximize=False,
+            )
