@@ -42,26 +42,29 @@ def test_the_papers_celeba_net():
     assert all(layer.kernel_size == (4, 4) and layer.stride == (2, 2) for layer in up[3:])
 
 
+@pytest.mark.parametrize("additions", [1, 2])
 @pytest.mark.parametrize("network", ["residual", "deep"])
-def test_a_residual_net_written_out(network):
+def test_a_residual_net_written_out(network, additions):
     """Each halving normalised, then two 3x3 convolutions added to it; 8x8 pixels become 2x2. In `deep` a layer norm."""
-    config = Config(network=network, filters=(4, 6), hidden=(), latent_dim=5)
+    config = Config(network=network, filters=(4, 6), additions=additions, hidden=(), latent_dim=5)
     model, x = Model(config, (8, 8, 3), 2), torch.rand(7, 3, 8, 8, generator=torch.Generator().manual_seed(0))
     codes = model.encoder(x)
     weights = [layer.weight.detach() for layer in model.encoder.modules() if isinstance(layer, LAYERS)]
-    assert [tuple(w.shape) for w in weights[:4]] == [(4, 3, 4, 4), (4, 4, 3, 3), (4, 4, 3, 3), (6, 4, 4, 4)]
+    each = 1 + 2 * additions
+    assert [tuple(w.shape) for w in weights[: each + 1]] == [(4, 3, 4, 4), *[(4, 4, 3, 3)] * (each - 1), (6, 4, 4, 4)]
 
     def layer(x, weight, stride=1):
         x = F.conv2d(x, weight, stride=stride, padding=1)
         return ((x - x.mean((0, 2, 3), True)) / (x.var((0, 2, 3), correction=0, keepdim=True) + 1e-5).sqrt()).relu()
 
-    for halve, first, second in (weights[:3], weights[3:6]):
+    for halve, *added in (weights[:each], weights[each : 2 * each]):
         x = layer(x, halve, stride=2)
-        x = x + layer(layer(x, first), second)
+        for first, second in zip(added[::2], added[1::2], strict=True):
+            x = x + layer(layer(x, first), second)
     x = x.flatten(1)
     if network == "deep":
         x = (x - x.mean(1, True)) / (x.var(1, correction=0, keepdim=True) + 1e-5).sqrt()
-    torch.testing.assert_close(codes, x @ weights[6].T)
+    torch.testing.assert_close(codes, x @ weights[-1].T, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("network", ["mlp", "strided", "blocks", "residual", "deep"])

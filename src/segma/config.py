@@ -28,6 +28,7 @@ class Config:
     network: str = "mlp"  # mlp, strided, blocks, residual or deep (networks.py)
     hidden: tuple[int, ...] = (1024, 1024)  # widths of the encoder's dense layers; the decoder mirrors them
     filters: tuple[int, ...] = ()  # channels of its convolutions
+    additions: int = 1  # of residual and deep: so often two 3x3 convolutions add to what they read, after each halving
     latent_dim: int = 10
     start_at_mean: bool = False  # the decoder's first pictures have the data's mean colour; otherwise they are grey
     # the mixture
@@ -122,6 +123,7 @@ RANGES = {
     "labels": (1, math.inf),
     "holdout": (0, 0.9),
     "image_size": (4, 1024),
+    "additions": (1, 100),
     "latent_dim": (1, 4096),
     "mean_distance": (1e-6, 1e6),
     "clouds": (0, 1000),

@@ -5,6 +5,7 @@ Images go through as float (n, c, h, w), tables as (n, features). The decoder en
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -65,8 +66,8 @@ def blocks(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module
 
 def residual(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
     """A deeper reader, not in the paper: each halving of `strided` with batch norm, and added to it what two 3x3
-    convolutions make of it. The decoder is that of `strided`."""
-    return _convolutional(config, shape, down=_halve_and_add, up=_double)
+    convolutions make of it, `additions` times. The decoder is that of `strided`."""
+    return _convolutional(config, shape, down=partial(_halve_and_add, config.additions), up=_double)
 
 
 def deep(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
@@ -75,7 +76,7 @@ def deep(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
     return _convolutional(
         config,
         shape,
-        down=_halve_and_add,
+        down=partial(_halve_and_add, config.additions),
         flat=lambda n: [nn.LayerNorm(n)],
         up=lambda b, a: [
             Added(
@@ -106,14 +107,16 @@ def _dense(widths: list[int]) -> Layers:
     return layers[:-1]
 
 
-def _halve_and_add(a: int, b: int) -> Layers:
-    return [
-        *(nn.Conv2d(a, b, 4, stride=2, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
-        Added(
-            *(nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
-            *(nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
-        ),
-    ]
+def _halve_and_add(additions: int, a: int, b: int) -> Layers:
+    layers: Layers = [nn.Conv2d(a, b, 4, stride=2, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()]
+    for _ in range(additions):
+        layers += [
+            Added(
+                *(nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
+                *(nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU()),
+            )
+        ]
+    return layers
 
 
 def _double(b: int, a: int) -> Layers:
