@@ -189,7 +189,7 @@ def test_tables_from_the_command_line(call, tmp_path):
     assert [row["class"] for row in found["results"]] == ["no", "yes", "yes"]
     status, _, err = call("evaluate", tmp_path / "run")
     assert (status, err) == (2, "segma: t has no test split: add one, or train with --set holdout=0.2\n")
-    for text, said in {"a,b,c\n": "0 samples", "1,2,3\n1,2\n": "from 3 to 2 at row 2)\n"}.items():
+    for text, said in {"a,b,c\n": "0 samples", "1,2,3\n1,2\n": "line 2 has 2 cells, the first one 3\n"}.items():
         (tmp_path / "odd.csv").write_text(text)
         status, _, err = call("classify", tmp_path / "run", tmp_path / "odd.csv")
         assert (status, err.count("\n"), said in err) == (2, 1, True), err
@@ -218,11 +218,28 @@ def test_pictures_of_two_sizes_are_checked_as_they_would_train(call, tmp_path):
     assert "shape: [16, 16, 3]" in out
 
 
-def test_a_table_as_text_is_told_what_to_become(call, tmp_path):
-    (tmp_path / "t.csv").write_text("1,2\n")
-    status, _, err = call("train", tmp_path / "t.csv")
-    assert status == 2
-    assert err.endswith("np.savez(FILE, x_train=..., y_train=...) makes one, y -1 where not known\n")
+def test_a_table_as_text_trains_and_keeps_the_names_of_its_columns(call, tmp_path):
+    """Rows that are classified are found by these names, in whatever order and beside whatever else."""
+    rng, lines = np.random.default_rng(0), ["width,label,height"]
+    for i in range(100):
+        a, b = rng.normal(size=2) + 6 * (i % 2)
+        lines.append(f"{a:.4f},{('no', 'yes')[i % 2] if i < 10 else ''},{b - 3 * a:.4f}")
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    status, _, err = call("train", tmp_path / "t.csv", "--epochs", 50, "--out", tmp_path / "run")
+    assert status == 0
+    assert "100 samples, 10 of them labelled (no: 5, yes: 5)" in err
+    assert call("sample", tmp_path / "run", "-n", 1, "--out", tmp_path / "s.csv")[0] == 0
+    assert (tmp_path / "s.csv").read_text().startswith("class,width,height\n")
+    (tmp_path / "rows.csv").write_text("who;height;label;width\nann;-12;;6\nbob;0;yes;0\n")
+    found = json.loads(call("classify", tmp_path / "run", tmp_path / "rows.csv", "--json")[1])
+    assert [row["class"] for row in found["results"]] == ["yes", "no"]
+    edit = ("transfer", tmp_path / "run", f"{tmp_path / 'rows.csv'}:2", "--to", "yes", "--out", tmp_path / "way.csv")
+    assert call(*edit)[0] == 0
+    assert (tmp_path / "way.csv").read_text().startswith("sample,t,width,height\n")
+    (tmp_path / "rows.csv").write_text("height,depth\n-12,6\n")
+    status, _, err = call("classify", tmp_path / "run", tmp_path / "rows.csv")
+    assert (status, err) == (2, f"segma: {tmp_path}/rows.csv: no column 'width'; it has height, depth\n")
+    assert call("train", tmp_path / "no.csv")[2].endswith("no.csv: no such file or folder\n")
 
 
 def test_data_commands(call, tmp_path):

@@ -493,9 +493,9 @@ def test_names_of_nothing(tmp_path):
         data.load("mnits")
     with refused("'zzzzzz'", "digits, mnist, svhn, celeba"):
         data.load("zzzzzz")
-    (tmp_path / "table.csv").write_text("1,2")
-    with refused(tmp_path / "table.csv", ".npz"):
-        data.load(tmp_path / "table.csv")
+    (tmp_path / "table.txt").write_text("1,2")
+    with refused(tmp_path / "table.txt", ".npz", ".csv"):
+        data.load(tmp_path / "table.txt")
     with refused("image_size=64", "digits", "folders"):
         data.load("digits", image_size=64)
     with refused("skip_broken=True", "digits", "folders"):

@@ -14,6 +14,7 @@ from PIL import Image, ImageOps
 
 from segma import draw, runs
 from segma.baselines import AnyModel, classifies, encodes
+from segma.data import table
 from segma.data.pictures import GREY, picture
 from segma.data.values import images_or_table
 from segma.errors import InputError, near
@@ -77,37 +78,22 @@ def changes(file: Path, shape: tuple[int, ...]) -> str:
     return f"{sides[0]} x {sides[1]} {'grey' if grey else 'colour'}, {', '.join(said)}"
 
 
-def table_rows(files: list[Path], features: int) -> tuple[list[str], np.ndarray]:
-    """The rows of .csv (a header is skipped) or .npy files, with names FILE:ROW."""
-    names, blocks = [], []
-    for file in files:
-        if not file.is_file():
-            raise InputError(f"{file}: no such file")
+def table_rows(run: runs.Run, file: Path) -> tuple[list[str], np.ndarray]:
+    """The rows of a .csv, by the names of its columns where both it and the run have them, or of a .npy; with names
+    FILE:ROW."""
+    if file.suffix != ".npy":
+        rows = table.read(file, run.columns).x
+    elif not file.is_file():
+        raise InputError(f"{file}: no such file")
+    else:
         try:
-            if file.suffix == ".npy":
-                rows = np.load(file, allow_pickle=False)
-            else:
-                text = file.read_text().splitlines()
-                header = int(bool(text) and not _numbers(text[0]))
-                filled = any(line.strip() for line in text[header:])
-                rows = np.loadtxt(text, delimiter=",", ndmin=2, skiprows=header) if filled else np.empty((0, features))
-        except UnicodeDecodeError as problem:
-            raise InputError(f"{file}: not a table of numbers as .csv or .npy") from problem
+            rows = np.load(file, allow_pickle=False)
         except (OSError, ValueError) as problem:
             why = str(problem).split(";")[0]  # what follows is advice on numpy
-            raise InputError(f"{file}: not a table of numbers as .csv or .npy ({why})") from problem
-        if rows.ndim != 2 or rows.shape[1] != features:
-            raise InputError(f"{file} has the shape {rows.shape}; the run takes rows of {features} numbers")
-        blocks.append(images_or_table(rows, str(file), at_least=1))
-        names += [f"{file}:{i + 1}" for i in range(len(rows))]
-    return names, np.concatenate(blocks)
-
-
-def _numbers(line: str) -> bool:
-    try:
-        return bool([float(part) for part in line.split(",")])
-    except ValueError:
-        return False
+            raise InputError(f"{file}: not a table of numbers as .npy ({why})") from problem
+    if rows.ndim != 2 or rows.shape[1:] != run.shape:
+        raise InputError(f"{file} has the shape {rows.shape}; the run takes rows of {run.shape[0]} numbers")
+    return [f"{file}:{i + 1}" for i in range(len(rows))], images_or_table(rows, str(file), at_least=1)
 
 
 def class_number(run: runs.Run, name: str) -> int:
@@ -148,18 +134,18 @@ def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path
     x = class_samples(model, n, seed, labels, spread)
     if not is_image:
         first = [(name,) for name in names for _ in range(n)]
-        runs.write(out, table(("class",), first, x.reshape(len(first), -1)))
+        runs.write(out, as_csv(run, ("class",), first, x.reshape(len(first), -1)))
     elif out.suffix.lower() == ".gif":
         runs.write(out, draw.gif([draw.grid(x[:, i : i + 1], names) for i in range(n)]))
     else:
         runs.write(out, draw.png(draw.grid(x, names)))
 
 
-def table(heads: Sequence[str], first: Iterable[tuple[object, ...]], x: np.ndarray) -> bytes:
-    """The content of a .csv: rows of features x0, x1, ... behind what comes first in each."""
+def as_csv(run: runs.Run, heads: Sequence[str], first: Iterable[tuple[object, ...]], x: np.ndarray) -> bytes:
+    """The content of a .csv: rows of the run's features, x0, x1, ... if they have no names, behind what comes first."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow([*heads, *(f"x{i}" for i in range(x.shape[1]))])
+    lines.writerow([*heads, *(run.columns or (f"x{i}" for i in range(x.shape[1])))])
     lines.writerows([*start, *(f"{value:.7g}" for value in row)] for start, row in zip(first, x, strict=True))
     return text.getvalue().encode()
 

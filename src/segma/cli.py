@@ -38,6 +38,9 @@ RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder; or d
 DataDir = Annotated[Path | None, typer.Option(help="Where data files are; else $SEGMA_DATA, else ~/.cache/segma.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+DataName = Annotated[
+    str, typer.Argument(metavar="DATA", help="digits, mnist, svhn, celeba, an .npz, a .csv or a folder.")
+]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="A .png or .gif that does not exist yet; tables: .csv.")]
 
 Images = Annotated[
@@ -51,7 +54,7 @@ Steps = Annotated[str, typer.Option(metavar="N", help="How many on the way, the 
 
 @app.command()
 def train(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="digits, mnist, svhn, celeba, an .npz or a folder.")],
+    data: DataName,
     model: Annotated[str | None, typer.Option(help="segma, cwae, m1m2, adgm or triple-gan.")] = None,
     recipe: Annotated[str, typer.Option(help="best or paper.")] = "best",
     labels: Annotated[
@@ -94,7 +97,7 @@ def resume(
 
 @app.command()
 def sweep(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="digits, mnist, svhn, celeba, an .npz or a folder.")],
+    data: DataName,
     grid: Annotated[
         list[str], typer.Option(metavar="KEY=A,B,C", help="Values of a setting; repeatable, all are combined.")
     ],
@@ -401,7 +404,7 @@ def data_list(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 
 @data_app.command("check")
 def data_check(
-    name: Annotated[str, typer.Argument(metavar="DATA", help="digits, mnist, svhn, celeba, an .npz or a folder.")],
+    name: DataName,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="image_size or skip_broken, of a folder.")
     ] = None,

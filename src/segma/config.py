@@ -16,7 +16,7 @@ class Config:
     """What a run used. Unknown names and impossible values are errors; recipes.py gives the numbers a reason."""
 
     # the data
-    data: str = "arrays"  # a named data set, or the path of an .npz or a folder
+    data: str = "arrays"  # a named data set, or the path of an .npz, a .csv or a folder
     labels: int | None = None  # how many labels to keep, stratified; None keeps all
     label_seed: int | None = None  # chooses which; None takes `seed`
     holdout: float = 0.0  # share of the labelled rows kept out of training to measure on, instead of the test split

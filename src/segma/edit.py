@@ -55,7 +55,7 @@ def interpolate(source: Source, a: str, b: str, steps: int, path: str, out: Path
         codes = latent.interpolate(z[:1], z[1:], steps, target, path)
     t = np.linspace(0, 1, steps)
     given = [samples.x[:1], samples.x[1:]] if source.shown else []
-    write(out, model, [f"{a} to {b}"], given, codes, "t", t)
+    write(source.run, out, model, [f"{a} to {b}"], given, codes, "t", t)
     return notes
 
 
@@ -111,7 +111,7 @@ def _edit(
         goals = torch.tensor(places, dtype=own.dtype)
         codes = torch.stack([move(z, own, goals, target, float(value)) for value in values], dim=1)
     labels = [axis.values[i] for i in own.tolist()]
-    write(out, model, samples.names, [samples.x] if source.shown else [], codes, symbol, values, labels)
+    write(source.run, out, model, samples.names, [samples.x] if source.shown else [], codes, symbol, values, labels)
     for i in (codes[:, 0] == codes[:, -1]).all(dim=1).nonzero().flatten().tolist():
         notes.append(f"{samples.names[i]}: counts as {labels[i]!r}, which this edit leaves as it is")
     return notes
@@ -167,7 +167,7 @@ def read(source: Source, words: Sequence[str], one_each: bool = False) -> Sample
             x = apply.picture_as(Path(word), run.shape)
             found = [(word, x, apply.changes(Path(word), run.shape))]
         else:
-            found = _table_rows(word, run.shape[0])
+            found = _table_rows(run, word)
         if one_each and len(found) > 1:
             raise InputError(f"{word} has {len(found)} rows: name one of them, as {word}:1")
         for name, x, note in found:
@@ -177,12 +177,12 @@ def read(source: Source, words: Sequence[str], one_each: bool = False) -> Sample
     return Samples(names, np.stack(rows), notes)
 
 
-def _table_rows(word: str, features: int) -> list[tuple[str, np.ndarray, str]]:
+def _table_rows(run: runs.Run, word: str) -> list[tuple[str, np.ndarray, str]]:
     file, colon, number = word.rpartition(":")
     if not (colon and number.isdecimal()) or Path(word).exists():
-        names, x = apply.table_rows([Path(word)], features)
+        names, x = apply.table_rows(run, Path(word))
         return [(name, row, "") for name, row in zip(names, x, strict=True)]
-    _, x = apply.table_rows([Path(file)], features)
+    _, x = apply.table_rows(run, Path(file))
     if not 1 <= int(number) <= len(x):
         raise InputError(f"{word}: {file} has {len(x)} rows, allowed are {file}:1 to {file}:{len(x)}")
     return [(word, x[int(number) - 1], "")]
@@ -202,6 +202,7 @@ def encode(run: runs.Run, model: AnyModel, samples: Samples) -> tuple[Tensor, li
 
 
 def write(
+    run: runs.Run,
     out: Path,
     model: AnyModel,
     names: Sequence[str],
@@ -217,7 +218,7 @@ def write(
         raise InputError(f"{symbol} up to {at[-1]:g} leads so far from the data that nothing can be decoded there")
     if not model.is_image:
         first = [(name, f"{value:.6g}") for name in names for value in at]
-        runs.write(out, apply.table(("sample", symbol), first, made))
+        runs.write(out, apply.as_csv(run, ("sample", symbol), first, made))
         return
     made = draw.to_uint8(made).reshape(len(names), len(at), *made.shape[1:])
     values = [f"{value:.3g}" for value in at]

@@ -44,6 +44,11 @@ class Run:
         return tuple(self.data["classes"])
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Of a table, the names of its columns, if it has any; runs of before have none."""
+        return tuple(self.data.get("columns", ()))
+
+    @property
     def called(self) -> str:
         """What one types for it: its path, or its name where it comes with segma."""
         return self.path.name if self.comes_along else str(self.path)
@@ -85,6 +90,7 @@ def describe(data: Data, where: str | None, labels: str) -> dict:
         "shape": list(data.shape),
         "form": {"ndim": data.x_train.ndim - grey, "dtype": str(data.x_train.dtype)},  # of the arrays users hand in
         "classes": list(data.classes),
+        "columns": list(data.columns),  # the names of a table's, if it has any
         "labels": labels,  # what the classes' names are to Python: str, int, float or bool
         "rows": [len(data.x_train), len(data.x_test)],
         "fingerprint": fingerprint(data),

@@ -1,10 +1,10 @@
-"""Data sets: the named ones, your own arrays and folders of pictures, and hiding their labels."""
+"""Data sets: the named ones, your own arrays, tables and folders of pictures, and hiding their labels."""
 
 import difflib
 import os
 from pathlib import Path
 
-from segma.data import celeba, digits, folder, mnist, svhn
+from segma.data import celeba, digits, folder, mnist, svhn, table
 from segma.data.arrays import Data, Progress, from_npz
 from segma.errors import InputError
 
@@ -26,8 +26,8 @@ def load(
     skip_broken: bool = False,
     progress: Progress | None = None,
 ) -> Data:
-    """The data set of that name, or at that path: an .npz or a folder of pictures (image_size and skip_broken are for a
-    folder). A name goes before a path: `mnist` is MNIST, `./mnist` a folder.
+    """The data set of that name, or at that path: an .npz, a .csv or a folder of pictures (image_size and skip_broken
+    are for a folder). A name goes before a path: `mnist` is MNIST, `./mnist` a folder.
 
     What is larger than arrays.LARGE is memory-mapped: an .npz that is not compressed where it lies, a folder's pictures
     once they are decoded, under data_dir/prepared.
@@ -36,7 +36,7 @@ def load(
     named = name if isinstance(name, str) and name in NAMED else None
     if not named and path.is_dir():
         return folder.load(path, image_size, skip_broken, progress, _place(data_dir))
-    if not named and not path.exists() and (path.suffix == ".npz" or os.sep in str(name)):
+    if not named and not path.exists() and (path.suffix in (".npz", ".csv") or os.sep in str(name)):
         raise InputError(f"{name}: no such file or folder")
     for setting, value in (("image_size", image_size), ("skip_broken", skip_broken)):
         if value:
@@ -45,13 +45,13 @@ def load(
         return _named(named, data_dir, progress)
     if path.suffix == ".npz":
         return from_npz(path)
+    if path.suffix == ".csv":
+        return table.load(path)
     if path.exists():
-        table = "; of a table, np.savez(FILE, x_train=..., y_train=...) makes one, y -1 where not known"
-        hint = table if path.suffix == ".csv" else ""
-        raise InputError(f"{path}: neither an .npz nor a folder of pictures{hint}")
+        raise InputError(f"{path}: neither an .npz, nor a .csv, nor a folder of pictures")
     close = difflib.get_close_matches(str(name), NAMED, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
-    raise InputError(f"data {str(name)!r}, allowed: {', '.join(NAMED)}, an .npz or a folder of pictures{hint}")
+    raise InputError(f"data {str(name)!r}, allowed: {', '.join(NAMED)}, an .npz, a .csv or a folder of pictures{hint}")
 
 
 def _named(name: str, given: Path | str | None, progress: Progress | None) -> Data:

@@ -38,6 +38,7 @@ class Data:
     x_test: np.ndarray
     y_test: np.ndarray
     classes: tuple[str, ...]
+    columns: tuple[str, ...] = ()  # of a table, where they have names
 
     @property
     def kind(self) -> str:

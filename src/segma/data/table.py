@@ -1,0 +1,104 @@
+"""A table as a .csv: a column of numbers per feature and, to learn from, one of labels."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from segma.data.arrays import Data
+from segma.data.labels import encode_labels
+from segma.data.values import images_or_table
+from segma.errors import InputError
+
+LABEL = "label"
+
+
+class Table(NamedTuple):
+    columns: tuple[str, ...]  # the features' names, none where the first line holds numbers
+    x: np.ndarray  # (n, features)
+    labels: list[str] | None  # "" where not known; None where no column is called so
+
+
+def load(path: Path) -> Data:
+    """Data from a .csv whose first line names its columns: `label`, empty where it is not known, the others numbers."""
+    columns, x, labels = read(path)
+    if labels is None:
+        found = f"the columns {', '.join(columns)}" if columns else "no line with names of columns at first"
+        raise InputError(f"{path}: {found}; one must be called {LABEL}, and is empty where the label is not known")
+    x = images_or_table(x, str(path))
+    y, classes = encode_labels(_whole_numbers(labels), None, f"{path}: {LABEL}")
+    return Data(path.stem, x, y, x[:0], y[:0], classes, columns)
+
+
+def read(path: Path, only: Sequence[str] = ()) -> Table:
+    """What a .csv holds; of one that names its columns, those named `only`, if any are, in that order."""
+    numbered = _lines(path)
+    if not numbered:
+        raise InputError(f"{path}: no rows")
+    first = numbered[0][1]
+    is_head = not all(map(_is_number, first)) or (only and set(only) <= set(first))  # names may be numbers, too
+    names = numbered.pop(0)[1] if is_head else []
+    if "" in names or len(set(names)) < len(names):
+        raise InputError(
+            f"{path}: columns {', '.join(map(repr, names))}, allowed: a name for each, all different "
+            "(one without a name may be the row's number: leave it out)"
+        )
+    missing = [name for name in only if names and name not in names]
+    if missing:
+        raise InputError(f"{path}: no column {', '.join(map(repr, missing))}; it has {', '.join(names)}")
+    wide = len(names) or len(numbered[0][1])
+    for number, cells in numbered:
+        if len(cells) != wide:
+            said = f"line {number} has {len(cells)} cells, the first one {wide}"
+            raise InputError(f"{path}: not a table of numbers: {said}")
+    wanted = [names.index(name) for name in only if names] or [i for i in range(wide) if names[i : i + 1] != [LABEL]]
+    columns = tuple(names[i] for i in wanted) if names else ()
+    cells = [[cells[i] for i in wanted] for _, cells in numbered]
+    try:
+        x = np.array(cells, dtype=np.float64).reshape(len(cells), len(wanted))
+    except ValueError:
+        line, i, cell = next(
+            (line, i, cell)
+            for (line, _), row in zip(numbered, cells, strict=True)
+            for i, cell in enumerate(row)
+            if not _is_number(cell)
+        )
+        where = f"column {columns[i]}" if columns else f"column {i + 1}"
+        raise InputError(f"{path}: not a table of numbers: line {line}, {where}: {cell!r}") from None
+    labels = [cells[names.index(LABEL)] for _, cells in numbered] if LABEL in names else None
+    return Table(columns, x, labels)
+
+
+def _lines(path: Path) -> list[tuple[int, list[str]]]:
+    """The cells of each line that has any, with its number; what lies between them is what the first has most of."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:  # -sig: spreadsheets write a byte-order mark
+            first = file.readline()
+            file.seek(0)
+            reader = csv.reader(file, delimiter=max(",;\t", key=first.count))
+            lines = ((reader.line_num, [cell.strip() for cell in line]) for line in reader)
+            return [(number, cells) for number, cells in lines if any(cells)]
+    except (csv.Error, UnicodeDecodeError) as problem:
+        raise InputError(f"{path}: not a table of numbers as .csv ({problem})") from problem
+    except OSError as problem:
+        raise InputError(f"{path}: {problem.strerror}") from problem
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _whole_numbers(labels: list[str]) -> np.ndarray:
+    """Labels as integers, -1 where there is none, if that is what all are: 3, or 3.0, as whoever had gaps writes it."""
+    values = np.array([float(cell or -1) if not cell or _is_number(cell) else np.nan for cell in labels])
+    if np.isfinite(values).all() and (values == np.round(values)).all():
+        return values.astype(np.int64)
+    return np.array(labels, dtype=str)

@@ -1,0 +1,103 @@
+"""Tables as .csv: what is read, against numpy's own reader, and what is refused."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segma import data
+from segma.data import table
+from segma.errors import InputError
+
+FLOATS = st.floats(-1e30, 1e30)
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text: str, encoding: str = "utf-8"):
+        (tmp_path / "t.csv").write_bytes(text.encode(encoding))
+        return tmp_path / "t.csv"
+
+    return write
+
+
+@given(st.integers(1, 4).flatmap(lambda d: st.lists(st.lists(FLOATS, min_size=d, max_size=d), min_size=1, max_size=5)))
+def test_numbers_are_those_that_numpy_reads(tmp_path_factory, rows):
+    text = io.StringIO()
+    csv.writer(text).writerows([[f"c{i}" for i in range(len(rows[0]))], *rows])
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    path.write_text(text.getvalue())
+    columns, x, labels = table.read(path)
+    assert (columns, labels) == (tuple(f"c{i}" for i in range(len(rows[0]))), None)
+    np.testing.assert_array_equal(x, np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2))
+
+
+@pytest.mark.parametrize("between", [",", ";", "\t"])
+def test_as_a_spreadsheet_writes_it(file, between):
+    """A byte-order mark, quotes, spaces, empty lines, Windows' ends of lines; commas, semicolons or tabs."""
+    text = '\ufeffa|label| b\r\n1|"dog, big"|2\r\n\r\n3||4\r\n5| cat |6e0\r\n|||\r\n'
+    loaded = data.load(file(text.replace("|||", between * 2).replace("|", between)))
+    assert (loaded.name, loaded.columns, loaded.classes) == ("t", ("a", "b"), ("cat", "dog, big"))
+    assert loaded.x_train.tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert loaded.y_train.tolist() == [1, -1, 0]
+    assert len(loaded.x_test) == len(loaded.y_test) == 0
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "y"),
+    [
+        (["10", "9", ""], ("9", "10"), [1, 0, -1]),  # in the order of numbers
+        (["10.0", "9.0", ""], ("9", "10"), [1, 0, -1]),  # as pandas writes whole numbers with gaps
+        (["10", "9", "-1"], ("9", "10"), [1, 0, -1]),
+        (["10", "9b", ""], ("10", "9b"), [0, 1, -1]),
+        (["1.5", "0.5", ""], ("0.5", "1.5"), [1, 0, -1]),
+    ],
+)
+def test_labels_are_numbers_if_all_are(file, labels, classes, y):
+    loaded = data.load(file("x,label\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels))))
+    assert loaded.classes == classes
+    assert loaded.y_train.tolist() == y
+
+
+def test_columns_by_name(file):
+    """In the order asked for, whatever else there is, also where names are numbers; without names, as they stand."""
+    path = file("2,0,who,1\n1,2,ann,3\n")
+    assert table.read(path, ("0", "1", "2")).x.tolist() == [[2, 3, 1]]
+    assert table.read(file("1,0\n5,6\n"), ("0", "1")).x.tolist() == [[6, 5]]
+    assert table.read(file("1,2\n5,6\n"), ("a", "b")).x.tolist() == [[1, 2], [5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no rows"),
+        ("a,label\n", "0 samples, at least 2 needed"),
+        ("1,2\n3,4\n", "one must be called label"),
+        ("a,b\n1,2\n3,4\n", "the columns a, b; one must be called label"),
+        (",a,label\n0,1,x\n1,2,y\n", "columns '', 'a', 'label', allowed: a name for each"),
+        ("a,a,label\n0,1,x\n1,2,y\n", "allowed: a name for each, all different"),
+        ("a,label\n1,x\n2\n", "line 3 has 1 cells, the first one 2"),
+        ("a,town,label\n1,2,x\n\n2,Rome,y\n", "line 4, column town: 'Rome'"),
+        ("a,b,label\n1,2,x\n2,,y\n", "line 3, column b: ''"),
+        ("a,label\n1,x\nnan,y\n", "1 values are NaN, infinite or too large for float32, the first in row 1"),
+        ("a,label\n1,x\n2,x\n", "1 classes (x), at least 2 needed"),
+        ("label\nx\ny\n", "shape (2, 0)"),
+    ],
+)
+def test_what_is_refused(file, text, said):
+    with pytest.raises(InputError) as refusal:
+        data.load(file(text))
+    assert said in str(refusal.value)
+    assert "t.csv" in str(refusal.value)
+
+
+def test_bytes_that_are_no_text(file):
+    with pytest.raises(InputError, match="not a table of numbers"):
+        data.load(file("ä,label\n1,x\n", "latin-1"))
+    path = file("a,label\n1,x\n")
+    path.write_bytes(b"a,label\n" + b"x" * 200_000 + b",y\n")  # longer than csv allows a cell to be
+    with pytest.raises(InputError, match="not a table of numbers"):
+        data.load(path)
