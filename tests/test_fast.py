@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from segma import critic, fast, launch, model, train, vectors
+from segma import critic, fast, launch, layers, model, train, vectors
 from segma.config import Config
 from segma.data.arrays import Data
 from segma.model import has_bfloat16
@@ -77,7 +77,7 @@ def test_step_by_step_it_is_the_plain_one(name, monkeypatch):
 
 def test_every_norm_takes_its_relu_along():
     net = start(NORM)[0].model
-    found = fast.norms_with_relu(net, lambda function: function)
+    found = layers.norms_with_relu(net, lambda function: function)
     kinds = [type(layer).__name__ for layer in found]
     assert kinds == ["BatchNorm2d", "ReLU"] * 3 * len(NORM.filters)
 

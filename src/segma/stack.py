@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from segma import critic, fast
+from segma import critic, fast, layers
 from segma.config import Config
 from segma.data.arrays import Data
 from segma.errors import RunFailed
@@ -139,15 +139,15 @@ def _together(
     """One step of all models, as fast.fast_step is of one; returns what step.NAMES lists, a row per model."""
     model, group = states[0].model.train(), states[0].optimizer.param_groups[0]
     vectors, trained = lay_out(states, model.precision), group["params"]
-    compiled, beside = fast.compiler(last if speeds.is_cuda else 0), fast.Beside(speeds.is_cuda)
+    compiled, beside = fast.compiler(last if speeds.is_cuda else 0), layers.Beside(speeds.is_cuda)
     update, terms_of = compiled(adam), BatchTerms(model)
     parts = Parts(*(_of_all(part, compiled) for part in Parts()[:3]), beside)
     weight = dict(zip(trained, stacked(vectors.weights, trained), strict=True))
     place = dict(zip(trained, stacked(vectors.gradients, trained), strict=True))
     low = weight if vectors.low is None else dict(zip(trained, stacked(vectors.low, trained), strict=True))
-    low = low | {p: weight[p] for p in fast.codes_bias(model)}
-    others = [p for p in trained if p not in fast.dense_parameters(model)]
-    forwards = fast.dense_aside(model, low, place, beside, compiled)
+    low = low | {p: weight[p] for p in layers.codes_bias(model)}
+    others = [p for p in trained if p not in layers.dense_parameters(model)]
+    forwards = layers.dense_aside(model, low, place, beside, compiled)
     leaves, places = [weight[p].requires_grad_() for p in others], [place[p] for p in others]
     names = {p: f"model.{name}" for name, p in model.named_parameters()}
     fixed = {
@@ -164,7 +164,7 @@ def _together(
 
     def step() -> Tensor:
         inputs, y, draws = batch()
-        with fast.replaced(forwards):
+        with layers.replaced(forwards):
             ways = (0, 0, 0, 0, 0, None if draws is None else 0)
             terms = Terms(*torch.vmap(one, ways)(leaves, fixed | buffers, inputs, y, weights, draws))
         felt = [(term, seed) for term, seed in zip(terms, seeds, strict=True) if term.requires_grad]
