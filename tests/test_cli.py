@@ -183,6 +183,8 @@ def test_tables_from_the_command_line(call, tmp_path):
     lines = (tmp_path / "s.csv").read_text().splitlines()
     assert lines[0] == "class,x0,x1,x2"
     assert [line.split(",")[0] for line in lines[1:]] == ["no"] * 3 + ["yes"] * 3
+    found = json.loads(call("classify", tmp_path / "run", tmp_path / "s.csv", "--json")[1])  # what it wrote itself
+    assert [row["class"] for row in found["results"]] == ["no"] * 3 + ["yes"] * 3
     (tmp_path / "rows.csv").write_text("a,b,c\n0,0,0\n5,5,5\n")
     np.save(tmp_path / "rows.npy", np.array([[5.0, 5, 5]]))
     found = json.loads(call("classify", tmp_path / "run", tmp_path / "rows.csv", tmp_path / "rows.npy", "--json")[1])
@@ -200,6 +202,10 @@ def test_tables_from_the_command_line(call, tmp_path):
     assert "too far from the training data" in err
     status, _, err = call("train", tmp_path / "t.npz", "--set", "network=strided", "--set", "filters=8")
     assert (status, err) == (2, "segma: network = 'strided' is for images; for a table allowed is mlp\n")
+    status, _, err = call("train", tmp_path / "t.npz", "--set", "views=affine")
+    assert (status, err) == (2, "segma: views = 'affine' is for images; for a table allowed are none, noise\n")
+    status, _, err = call("sample", tmp_path / "run", "-n", 10**9, "--out", tmp_path / "many.csv")
+    assert (status, err) == (2, "segma: -n 1000000000: allowed is 1 to 1000000\n")
     (tmp_path / "rows.csv").write_text("1,2\n")
     assert call("classify", tmp_path / "run", tmp_path / "rows.csv")[0] == 2
     assert call("sample", tmp_path / "run", "--out", tmp_path / "s.png")[0] == 2

@@ -71,6 +71,11 @@ def test_wrong_settings_are_named(typed, message):
         override(Config(), assignments([typed]))
 
 
+def test_a_setting_is_given_once():
+    with pytest.raises(InputError, match=r"--set alpha=\.\.\. 2 times: give it once"):
+        assignments(["alpha=1", "beta=2", "alpha=3"])
+
+
 def test_every_setting_has_a_comment_that_says_what_it_is():
     import inspect
 

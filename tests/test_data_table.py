@@ -79,6 +79,8 @@ def test_columns_by_name(file):
         ("a,b\n1,2\n3,4\n", "the columns a, b; one must be called label"),
         (",a,label\n0,1,x\n1,2,y\n", "columns '', 'a', 'label', allowed: a name for each"),
         ("a,a,label\n0,1,x\n1,2,y\n", "allowed: a name for each, all different"),
+        ("1,,3\n4,5,6\n", "columns '1', '', '3', allowed: a name for each"),  # a row with a gap, not names
+        ("1,two,3\n4,5,6\n", "1, two, 3 in its first line, allowed: names of columns, or numbers"),
         ("a,label\n1,x\n2\n", "line 3 has 1 cells, the first one 2"),
         ("a,town,label\n1,2,x\n\n2,Rome,y\n", "line 4, column town: 'Rome'"),
         ("a,b,label\n1,2,x\n2,,y\n", "line 3, column b: ''"),

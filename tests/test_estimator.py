@@ -712,3 +712,21 @@ def test_several_edits_at_once(linear):
     ):
         with pytest.raises(InputError, match=said):
             linear.edit(x, **wrong)
+
+
+def test_a_frame_with_gaps_in_its_labels_and_names_that_stay(tmp_path):
+    """None, NaN and NA among texts mean that there is none; columns keep their names in a saved run."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])])
+    texts = np.array(["no", "yes"], dtype=object)[Y % 2]
+    gaps = pandas.Series(texts)
+    gaps[::4], gaps[1::4], gaps[2::8] = None, np.nan, pandas.NA
+    empty = np.where(pandas.isna(gaps), "", texts).astype(str)
+    one, two = (SeGMA(epochs=2, random_state=0).fit(frame, y) for y in (gaps, empty))
+    assert one.classes_.tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(one.predict_proba(frame), two.predict_proba(frame))
+    one.save(tmp_path / "run")
+    again = SeGMA.load(tmp_path / "run")
+    np.testing.assert_allclose(again.predict_proba(frame), one.predict_proba(frame))
+    with pytest.raises(ValueError, match="feature names should match"):
+        again.predict(frame[frame.columns[::-1]])

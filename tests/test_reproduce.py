@@ -53,6 +53,18 @@ def test_every_item_is_made_and_on_the_page(work):
     assert any("not there" in note for note in sections[0].notes)  # no FID without its network
 
 
+def test_figures_that_a_table_cannot_have_are_refused_before_anything_trains(work, tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "t.npz", x_train=rng.normal(size=(40, 3)), y_train=np.where(np.arange(40) < 5, [0, 1] * 20, -1))
+    whole = launch.read_data(str(tmp_path / "t.npz"), {}, None, None)
+    work = dataclasses.replace(work, data=str(tmp_path / "t.npz"), whole=whole)
+    wanted = ["figure-samples", "figure-interpolation", "figure-transfer", "figure-intensity", "figure-labels"]
+    assert reproduce.reproduce(wanted, work) == []
+    few = "t has 5 labels, this figure takes 6 or more"
+    assert work.failed == dict.fromkeys(wanted[:4], "t is a table, and this is a figure of images") | {wanted[4]: few}
+    assert not (work.out / "runs").exists()
+
+
 def test_test_images_stay_out_of_the_pictures_where_they_may_not_be_shown(work):
     def widths(work) -> np.ndarray:
         files = [work.out / file for _, file in reproduce.figures.interpolations(work).pictures]

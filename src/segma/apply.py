@@ -20,6 +20,7 @@ from segma.data.values import images_or_table
 from segma.errors import InputError, near
 from segma.model import Model, classify_rows, decode_rows, encode_rows
 
+MOST_PICTURES, MOST_ROWS = 1000, 1_000_000  # of a class, in one file
 NEGATIVE = "a negative of what this model knows, it seems; invert the picture for a better answer"
 
 
@@ -79,10 +80,11 @@ def changes(file: Path, shape: tuple[int, ...]) -> str:
 
 
 def table_rows(run: runs.Run, file: Path) -> tuple[list[str], np.ndarray]:
-    """The rows of a .csv, by the names of its columns where both it and the run have them, or of a .npy; with names
-    FILE:ROW."""
+    """The rows of a .csv, by the names of its columns where both it and the run have them (or it is one that segma
+    wrote), or of a .npy; with names FILE:ROW."""
     if file.suffix != ".npy":
-        rows = table.read(file, run.columns).x
+        named = run.columns or (run.heads if set(run.heads) <= set(table.head(file)) else ())
+        rows = table.read(file, named).x
     elif not file.is_file():
         raise InputError(f"{file}: no such file")
     else:
@@ -125,6 +127,8 @@ def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path
     """New samples as a picture with a row per class, as a GIF with a frame per draw, or, of tables, as a .csv."""
     labels, is_image = None if label is None else [class_number(run, label)], len(run.shape) == 3
     draw.check_name(out, (".png", ".gif") if is_image else (".csv",))
+    if n > (most := MOST_PICTURES if is_image else MOST_ROWS):
+        raise InputError(f"-n {n}: allowed is 1 to {most}")
     model = runs.load_model(run)
     names = [run.classes[i] for i in labels or range(len(run.classes))]
     if len(model.class_weights) != len(run.classes):
@@ -142,10 +146,10 @@ def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path
 
 
 def as_csv(run: runs.Run, heads: Sequence[str], first: Iterable[tuple[object, ...]], x: np.ndarray) -> bytes:
-    """The content of a .csv: rows of the run's features, x0, x1, ... if they have no names, behind what comes first."""
+    """The content of a .csv: rows of the run's features behind what comes first in each."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow([*heads, *(run.columns or (f"x{i}" for i in range(x.shape[1])))])
+    lines.writerow([*heads, *run.heads])
     lines.writerows([*start, *(f"{value:.7g}" for value in row)] for start, row in zip(first, x, strict=True))
     return text.getvalue().encode()
 

@@ -211,4 +211,9 @@ def assignments(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         if "=" not in pair:
             raise InputError(f"--set {pair}: wanted is KEY=VALUE, for instance --set alpha=5")
-    return dict(pair.split("=", 1) for pair in pairs)
+    found = [pair.split("=", 1) for pair in pairs]
+    keys = [key for key, _ in found]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise InputError(f"--set {key}=... {keys.count(key)} times: give it once")
+    return dict(found)

@@ -35,7 +35,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
     """Semi-supervised Gaussian mixture auto-encoder.
 
     X is (n, features) numbers, or images (n, h, w) or (n, h, w, c), uint8 in 0..255 or float in 0..1; what comes back
-    has the form and range that went in. y is -1 where the label is not known ("" among text labels).
+    has the form and range that went in. y is -1 where the label is not known ("" or a gap among texts).
 
     Settings left at None are the recipe's; `settings` takes the other fields of segma.config.Config, and what is named
     goes before it: a search may vary `alpha` whatever `settings` say.
@@ -45,6 +45,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
     """
 
     n_features_in_: int
+    feature_names_in_: np.ndarray
 
     def __init__(
         self,
@@ -77,7 +78,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         check_consistent_length(x, y)
         labels, _ = encode_labels(y)
         classes = np.array([y[labels == i][0] for i in range(labels.max() + 1)])
-        data = Data("arrays", x, labels, x[:0], labels[:0], tuple(map(str, classes)))
+        columns = tuple(getattr(self, "feature_names_in_", ()))
+        data = Data("arrays", x, labels, x[:0], labels[:0], tuple(map(str, classes)), columns)
         config, device = self._config(data), choose_device(self.device)
         state, last = State.start(new_model(data, config).to(device), config), steps_in_all(config, len(x))
         for step in fit(state, place(x, device), torch.from_numpy(labels).to(device), config):
@@ -218,6 +220,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         self = cls(recipe=config.recipe, **named, settings=rest or None, device=device, random_state=config.seed)
         if len(run.shape) == 1:
             self.n_features_in_ = run.shape[0]
+        if run.columns:
+            self.feature_names_in_ = np.array(run.columns, dtype=object)
         classes = np.array([KINDS.get(about["labels"], str)(name) for name in run.classes])
         return self._adopt(runs.load_mixture(run, choose_device(device)), config, classes, about)
 

@@ -34,6 +34,8 @@ class Model(Form):
         self.register_buffer("log_weights", torch.full((k,), -math.log(k)))
         self.register_buffer("label_shares", torch.full((k,), 1 / k), persistent=False)  # where training starts
         self.log_variances = nn.Parameter(torch.zeros(k), requires_grad=config.train_variances)
+        if config.views not in ("none", "noise") and not self.is_image:
+            raise InputError(f"views = {config.views!r} is for images; for a table allowed are none, noise")
         if config.critic and not self.is_image:
             raise InputError(f"critic = {config.critic} is for images; for a table allowed is 0")
         self.critic = critic.build(self.inner, config.seed) if config.critic else None

@@ -28,7 +28,7 @@ from segma.model import Model
 
 CHECKPOINT = "checkpoint/last.safetensors"
 TRAINED = Path(__file__).parent / "trained"  # runs that are part of the package
-NO_MODEL = "train first, or wait for the first checkpoint"
+NO_MODEL = "train first, or wait for the first checkpoint; a run that was stopped goes on with: segma resume RUN"
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,11 @@ class Run:
     def columns(self) -> tuple[str, ...]:
         """Of a table, the names of its columns, if it has any; runs of before have none."""
         return tuple(self.data.get("columns", ()))
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """What the columns of a table are called in files that are written."""
+        return self.columns or tuple(f"x{i}" for i in range(self.shape[0]))
 
     @property
     def called(self) -> str:

@@ -50,6 +50,9 @@ def load(
     classes = sorted(names, key=lambda name: (int(name), name)) if all(map(_is_integer, names)) else sorted(names)
     if "-1" in names:
         raise InputError(f"{root}: a class named -1; unlabelled pictures go into unlabeled/, or get an empty label")
+    if len(names) < 2:
+        found = f"pictures of {len(names)} classes ({', '.join(names)})"
+        raise InputError(f"{root}: {found}, at least 2 needed; a sub-folder each, or a labels.csv, tells them apart")
     listing = train + test
     y, names = encode_labels([label for _, label in listing], classes, f"{root}: labels")
 

@@ -1,5 +1,6 @@
 """Labels: encoding them as places in the classes, hiding all but a few, and holding rows out."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,8 +13,8 @@ def encode_labels(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels as int64 places in the classes, -1 where unlabelled, and the classes' names.
 
-    y holds integers, of which -1 means unlabelled, or strings, of which "" does. Without `classes` they are the
-    distinct labels in order; with them integers are places in `classes` and strings names among them.
+    y holds integers, of which -1 means unlabelled, or strings, of which "" does (or a gap among them). Without
+    `classes` they are the distinct labels in order; with them integers are places in `classes` and strings names.
     """
     y = _integers_or_strings(y, name)
     unlabelled = "" if y.dtype.kind == "U" else -1
@@ -51,7 +52,7 @@ def _integers_or_strings(y: Sequence | np.ndarray, name: str) -> np.ndarray:
     if y.dtype.kind == "O":
         values = y.tolist()
         if any(isinstance(value, str) for value in values):
-            values = ["" if isinstance(value, int | np.integer) and value == -1 else value for value in values]
+            values = ["" if _is_gap(value) else value for value in values]
             y = np.array(values, dtype=str) if all(isinstance(value, str) for value in values) else y
         elif all(isinstance(value, int | float | np.number) for value in values):
             y = np.array(values)
@@ -62,6 +63,13 @@ def _integers_or_strings(y: Sequence | np.ndarray, name: str) -> np.ndarray:
     if y.dtype.kind not in "biufU":
         raise InputError(f"{name}: dtype {y.dtype}, allowed: integers (-1 = unlabelled) or strings ('' = unlabelled)")
     return y if y.dtype.kind == "U" else y.astype(np.int64)
+
+
+def _is_gap(value: object) -> bool:
+    """Whether it stands among texts where there is none: -1, or None, NaN or NA, as pandas has it."""
+    if isinstance(value, int | float | np.number):
+        return value == -1 or math.isnan(value)
+    return value is None or type(value).__name__ == "NAType"
 
 
 def as_names(y: Sequence | np.ndarray, name: str = "y") -> np.ndarray:

@@ -37,14 +37,8 @@ def read(path: Path, only: Sequence[str] = ()) -> Table:
     numbered = _lines(path)
     if not numbered:
         raise InputError(f"{path}: no rows")
-    first = numbered[0][1]
-    is_head = not all(map(_is_number, first)) or (only and set(only) <= set(first))  # names may be numbers, too
-    names = numbered.pop(0)[1] if is_head else []
-    if "" in names or len(set(names)) < len(names):
-        raise InputError(
-            f"{path}: columns {', '.join(map(repr, names))}, allowed: a name for each, all different "
-            "(one without a name may be the row's number: leave it out)"
-        )
+    names = _names(path, numbered[0][1], only)
+    numbered = numbered[bool(names) :]
     missing = [name for name in only if names and name not in names]
     if missing:
         raise InputError(f"{path}: no column {', '.join(map(repr, missing))}; it has {', '.join(names)}")
@@ -69,6 +63,27 @@ def read(path: Path, only: Sequence[str] = ()) -> Table:
         raise InputError(f"{path}: not a table of numbers: line {line}, {where}: {cell!r}") from None
     labels = [cells[names.index(LABEL)] for _, cells in numbered] if LABEL in names else None
     return Table(columns, x, labels)
+
+
+def _names(path: Path, first: list[str], only: Sequence[str]) -> list[str]:
+    """The names of the columns if the first line holds them; names may be numbers if one is `label`, or `only` knows
+    them. A line of both, or with gaps, could be either: whoever took one for the other would lose or invent a row."""
+    numbers = sum(map(_is_number, first))
+    if numbers == len(first) and not (only and set(only) <= set(first)):
+        return []
+    if "" in first or len(set(first)) < len(first):
+        raise InputError(
+            f"{path}: columns {', '.join(map(repr, first))}, allowed: a name for each, all different "
+            "(one without a name may be the row's number: leave it out)"
+        )
+    if numbers and LABEL not in first and not (only and set(only) <= set(first)):
+        raise InputError(f"{path}: {', '.join(first)} in its first line, allowed: names of columns, or numbers")
+    return first
+
+
+def head(path: Path) -> list[str]:
+    """The cells of a .csv's first line."""
+    return next((cells for _, cells in _lines(path)), [])
 
 
 def _lines(path: Path) -> list[tuple[int, list[str]]]:

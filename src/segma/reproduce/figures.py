@@ -10,6 +10,7 @@ from torch import Tensor
 
 from segma import apply, draw, latent, launch, plots, runs, sweep
 from segma.baselines import AnyModel, classifies, encodes
+from segma.errors import InputError
 from segma.model import Model, decode_rows, encode_rows
 from segma.reproduce import cells
 from segma.reproduce.cells import Work
@@ -35,6 +36,7 @@ def models(work: Work, names: Sequence[str]) -> dict[str, AnyModel]:
 
 def samples(work: Work) -> Section:
     """New samples of every class, a picture per model."""
+    _want_pictures(work)
     pictures = []
     for row, model in models(work, rows(TABLES["table1"].numbers, work.data)).items():
         made = apply.class_samples(model, 10, 0)
@@ -90,6 +92,7 @@ def _strips(
     work: Work, title: str, name: str, names: Sequence[str], path: Callable[[AnyModel, Tensor], Tensor], n: int
 ) -> Section:
     """A strip per model: the given test images, and what lies on the path of their codes."""
+    _want_pictures(work)
     x = work.whole.x_test[np.sort(np.random.default_rng(0).permutation(len(work.whole.x_test))[:n])]
     pictures = []
     for row, model in models(work, names).items():
@@ -105,6 +108,11 @@ def _strips(
         heads = ["given"] * len(given[:1]) + heads + ["given"] * len(given[1:])
         pictures.append((ROWS[row].title, _keep(work, f"{name}-{row}", draw.sheet(given, made, heads))))
     return Section(title, [], pictures, [])
+
+
+def _want_pictures(work: Work) -> None:
+    if work.whole.kind != "image":
+        raise InputError(f"{work.whole.name} is a table, and this is a figure of images")
 
 
 def learning(work: Work) -> Section:
@@ -155,7 +163,10 @@ def dimension(work: Work) -> Section:
 
 def labels(work: Work) -> Section:
     most = int((work.whole.y_train >= 0).sum())
-    return _line(work, "labels", "labels", [n for n in LABELS if int(n) <= most], "Number of labels")
+    few = [n for n in LABELS if int(n) <= most]
+    if not few:
+        raise InputError(f"{work.whole.name} has {most} labels, this figure takes {LABELS[0]} or more")
+    return _line(work, "labels", "labels", few, "Number of labels")
 
 
 def _line(work: Work, name: str, key: str, values: Sequence[str], title: str) -> Section:
