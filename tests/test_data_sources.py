@@ -101,6 +101,23 @@ def test_fetch_takes_what_is_missing_and_touches_nothing_else(tmp_path):
     assert sources.fetch("digits", mine) == []
 
 
+@pytest.mark.usefixtures("owners")
+def test_the_network_of_fid_is_fetched_into_the_data_directory_itself(tmp_path, monkeypatch):
+    (name,), served = sources.INCEPTION, tmp_path / "owner" / "mnist"
+    monkeypatch.setitem(sources.URLS, "inception", (sources.URLS["mnist"][0], [name]))
+    (served / name).write_bytes(b"weights")
+    with pytest.raises(InputError, match="not the owners' file"):
+        sources.fetch("inception", tmp_path / "mine")
+    monkeypatch.setitem(sources.INCEPTION, name, hashlib.sha256(b"weights").hexdigest())
+    assert sources.fetch("inception", tmp_path / "mine") == [tmp_path / "mine" / name]
+    assert sources.fetch("inception", tmp_path / "mine") == []
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "inception-2015-12-05-fp16.npz").touch()
+    assert sources.fetch("inception", tmp_path / "other") == []
+    with pytest.raises(InputError, match=r"allowed: digits, .*, inception"):
+        sources.fetch("inceptoin", tmp_path)
+
+
 @pytest.mark.parametrize("spoil", [lambda content: content[:-20], lambda _: gzip.compress(b"another"), lambda _: b""])
 def test_fetching_another_file(tmp_path, owners, spoil):
     theirs = owners / "train-images-idx3-ubyte.gz"

@@ -12,6 +12,7 @@ from scipy import stats
 import oracles
 from segma import draw
 from segma.config import Config
+from segma.data import sources
 from segma.data.arrays import Data, some_rows
 from segma.errors import InputError
 from segma.metrics import features as made
@@ -235,14 +236,14 @@ def test_features_of_something_else(net, x):
 
 def real_weights() -> Path | None:
     places = [Path(os.environ.get("SEGMA_DATA", "/nowhere")), Path(__file__).parents[2] / "shared" / "weights"]
-    return next((path for place in places for path in sorted(place.glob(inception.NAMES))), None)
+    return next((path for place in places for path in sources.inception_files(place)), None)
 
 
 def test_features_of_the_real_network():
     """The numbers are torch-fidelity 0.4.0's for these weights: a network, a resize and a scaling of its own, which its
     authors compared with TensorFlow's bit by bit. Images of 28x28, 32x32 and 64x64 agreed with ours to 1e-5."""
     path = real_weights()
-    if path is None or inception.digest(path) != inception.KNOWN:
+    if path is None or inception.digest(path) not in inception.KNOWN:
         pytest.skip("needs the FID's weights, inception-2015-12-05-fp16.npz, in SEGMA_DATA")
     net = inception.load(path)
     grey, colour = features(net, pictures(4, 28, 1)), features(net, pictures(4, 32, 3))
@@ -260,6 +261,31 @@ def test_other_float_types_and_a_whole_state_dict_load_the_same(arrays, net, tmp
     other = inception.load(tmp_path / "w.npz")
     for (name, p), q in zip(net.named_parameters(), other.parameters(), strict=True):
         assert torch.equal(p, q), name
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_state_dict_as_pytorch_saves_it_loads_the_same(arrays, net, tmp_path, zipped):
+    tensors = {name: torch.from_numpy(value).float() for name, value in arrays.items()}
+    more = {"fc.weight": torch.ones(3), "Mixed_5b.branch1x1.bn.num_batches_tracked": torch.tensor(7)}
+    path = tmp_path / "pt_inception-2015-12-05-mine.pth"
+    torch.save(tensors | more, path, _use_new_zipfile_serialization=zipped)
+    assert inception.find(None, tmp_path) == path
+    for (name, p), q in zip(net.named_parameters(), inception.load(path).parameters(), strict=True):
+        assert torch.equal(p, q), name
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [(b"no weights", "not a whole state dict"), ([1, 2], "no Conv2d_1a"), ({"a": Path("b")}, "not a whole state dict")],
+)
+def test_another_file_of_pytorchs(tmp_path, content, match):
+    path = tmp_path / "w.pth"
+    path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
+    with pytest.raises(InputError, match=match) as caught:
+        inception.load(path)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match=r"nowhere\.pth: no such file"):
+        inception.load(tmp_path / "nowhere.pth")
 
 
 def test_a_scale_of_the_batch_norm_counts(arrays, net, tmp_path):
@@ -295,9 +321,9 @@ def test_weights_that_are_not(arrays, weights, tmp_path):
 
 
 def test_where_the_weights_are_looked_for(tmp_path):
-    with pytest.raises(InputError, match=r"inception-2015-12-05\*.npz; FID needs it.*pytorch-fid"):
+    with pytest.raises(InputError, match=r"no weights of the FID.*; `segma data fetch inception`, .*pytorch-fid"):
         inception.find(None, tmp_path)
-    with pytest.raises(InputError, match=r"other.npz: no such file; FID needs it"):
+    with pytest.raises(InputError, match=r"other.npz: no such file; `segma data fetch inception`"):
         inception.find(tmp_path / "other.npz", tmp_path)
     first, second = tmp_path / "inception-2015-12-05-fp16.npz", tmp_path / "inception-2015-12-05.npz"
     first.touch()
@@ -584,4 +610,4 @@ def test_data_that_have_no_fid(data, tmp_path):
     problem("greys: 3 test rows", x_test=data.x_test[:3], y_test=data.y_test[:3])
     problem("greys: 2 samples", n=2)
     problem("rows = 1", rows=1)
-    problem("FID needs it there")
+    problem("data fetch inception")

@@ -425,7 +425,7 @@ def data_check(
 
 @data_app.command("fetch")
 def data_fetch(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None) -> None:
-    """Download a data set from its owners, or say what to put where."""
+    """Download a data set from its owners, or say what to put where; `inception` is the network of FID."""
     from segma.data import sources
 
     sources.fetch(name, data_dir, _bar)

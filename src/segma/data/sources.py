@@ -1,4 +1,4 @@
-"""Where the named data sets come from: what is there, whether it is the owners', and fetching it."""
+"""Where the named data sets and the FID network come from: what is there, whether it is the owners', fetching it."""
 
 import hashlib
 from collections.abc import Iterator
@@ -23,6 +23,10 @@ URLS = {
     "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist/", [f"{name}.gz" for name in mnist.ORIGINALS]),
     "svhn": ("http://ufldl.stanford.edu/housenumbers/", ["train_32x32.mat", "test_32x32.mat"]),
 }
+INCEPTION = {  # the weights of the FID authors' TensorFlow graph inception-2015-12-05.tgz, and their sha256
+    "pt_inception-2015-12-05-6726825d.pth": "6726825d0af5f729cebd5821db510b11b1cfad8faad88a03f1befd49fb9129b2"
+}
+URLS["inception"] = ("https://github.com/mseitzer/pytorch-fid/releases/download/fid_weights/", list(INCEPTION))
 CELEBA_PAGE = "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
 
 
@@ -37,7 +41,14 @@ def listing(data_dir: Path | str | None = None) -> list[dict]:
     return rows
 
 
+def inception_files(data_dir: Path) -> list[Path]:
+    """The FID network's weights in the data directory: as they are fetched, or as an .npz of the same."""
+    return [*sorted(data_dir.glob("inception-2015-12-05*.npz")), *sorted(data_dir.glob("pt_inception-2015-12-05*.pth"))]
+
+
 def _missing(name: str, folder: Path) -> list[str]:
+    if name == "inception":
+        return [] if inception_files(folder) else list(INCEPTION)
     if name == "mnist":
         return [file for file in mnist.ORIGINALS if mnist.find(folder, file) is None]
     if name == "svhn":
@@ -91,16 +102,18 @@ def _known_files(name: str, folder: Path) -> dict[str, Path]:
 def _is_original(name: str, file: str, path: Path) -> bool:
     if name == "mnist":
         return hashlib.sha256(mnist.unpacked(path)).hexdigest() == mnist.ORIGINALS[file]
+    kind, known = ("md5", svhn.ORIGINALS) if name == "svhn" else ("sha256", INCEPTION)
     with path.open("rb") as content:
-        return hashlib.file_digest(content, "md5").hexdigest() == svhn.ORIGINALS[file]
+        return hashlib.file_digest(content, kind).hexdigest() == known[file]
 
 
 def fetch(name: str, data_dir: Path | str | None = None, progress: Progress | None = None) -> list[Path]:
-    """Downloads what is missing and returns those files. A file that is there is never touched; a new one has its name
-    only once it is whole and the owners' own."""
-    if name not in NAMED:
-        raise InputError(f"data {name!r}, allowed: {', '.join(NAMED)}")
-    folder = place(data_dir) / name
+    """Downloads what is missing of a data set, or of the FID network, `inception`, and returns those files. A file that
+    is there is never touched; a new one has its name only once it is whole and the owners' own."""
+    allowed = (*NAMED, "inception")
+    if name not in allowed:
+        raise InputError(f"data {name!r}, allowed: {', '.join(allowed)}")
+    folder = place(data_dir) / ("" if name == "inception" else name)
     missing = _missing(name, folder)
     if not missing:
         return []

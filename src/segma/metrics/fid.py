@@ -143,7 +143,7 @@ def scores(
     check(data, n, rows)
     path = inception.find(inception_path, data_dir)
     net, digest = inception.load(path, model.device), inception.digest(path)
-    weights = {"file": path.name, "sha256": digest, "known": digest == inception.KNOWN}
+    weights = {"file": path.name, "sha256": digest, "known": digest in inception.KNOWN}
 
     def extract(images: np.ndarray, text: str) -> np.ndarray:
         return features(net, images, progress, text=text)

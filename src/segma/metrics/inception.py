@@ -6,7 +6,7 @@ is folded into the convolutions here. What the graph does to images before is in
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from pathlib import Path
 from typing import NamedTuple
@@ -16,15 +16,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from segma.data import sources
 from segma.data.arrays import read_npz
 from segma.errors import InputError
 
-NAMES = "inception-2015-12-05*.npz"
-KNOWN = "183b853983b5051e86b894999e8d2f8a2b0793441e855e33afeccfb9efd58385"  # the float16 file behind our numbers
-SOURCE = (
-    "the weights of the FID authors' TensorFlow graph inception-2015-12-05.tgz as pytorch-fid's releases have them "
-    "(pt_inception-2015-12-05-6726825d.pth), that state dict saved with numpy.savez"
-)
+KNOWN = {
+    "183b853983b5051e86b894999e8d2f8a2b0793441e855e33afeccfb9efd58385",  # in float16, the file behind our numbers
+    *sources.INCEPTION.values(),
+}
+SOURCE = f"pytorch-fid's {', '.join(sources.INCEPTION)}, or an .npz of that state dict"
 EPS = 1e-3  # of the graph's batch norm
 
 
@@ -165,12 +165,12 @@ def network() -> nn.Sequential:
 
 def find(given: Path | None, data_dir: Path) -> Path:
     """The weights file: as given, else the one in the data directory."""
-    found = [Path(given)] if given else sorted(data_dir.glob(NAMES))
+    found = [Path(given)] if given else sources.inception_files(data_dir)
     if len(found) > 1:
         raise InputError(f"{data_dir} holds {', '.join(path.name for path in found)}: choose one with --inception FILE")
     if not found or not found[0].is_file():
-        missing = f"{given}: no such file" if given else f"no {data_dir / NAMES}"
-        raise InputError(f"{missing}; FID needs it there, or --inception FILE: an .npz of {SOURCE}")
+        missing = f"{given}: no such file" if given else f"{data_dir} has no weights of the FID network"
+        raise InputError(f"{missing}; `segma data fetch inception`, or --inception FILE: {SOURCE}")
     return found[0]
 
 
@@ -180,16 +180,17 @@ def digest(path: Path) -> str:
 
 
 def load(path: Path, device: torch.device | str = "cpu") -> nn.Module:
-    """The network with the weights of an .npz, whose names are those of pytorch-fid's state dict; any float dtype."""
+    """The network with the weights of a file, a .pth or an .npz, by the names of pytorch-fid's; any float dtype."""
     net = network()
     layers = {name.removeprefix("stem."): layer for name, layer in net.named_modules() if isinstance(layer, nn.Conv2d)}
     shapes = {name: shape for layer in layers for name, shape in _shapes(layer, layers[layer]).items()}
     optional = [f"{name}.bn.weight" for name in layers]  # 1 in this graph, and so left out of small files
-    arrays = read_npz(path, (), (*shapes, *optional))
+    read = _read_pth if Path(path).suffix == ".pth" else partial(read_npz, required=())
+    arrays = read(path, optional=(*shapes, *optional))
     missing = [name for name in shapes if name not in arrays]
     if missing:
         more = f" nor {len(missing) - 1} more of the {len(shapes)} needed" if len(missing) > 1 else ""
-        raise InputError(f"{path}: no {missing[0]}{more}; it should be an .npz of {SOURCE}")
+        raise InputError(f"{path}: no {missing[0]}{more}; it should be {SOURCE}")
     for name, array in arrays.items():
         needed = shapes.get(name) or shapes[name.replace("weight", "bias")]
         if array.shape != needed or array.dtype.kind != "f":
@@ -205,6 +206,17 @@ def load(path: Path, device: torch.device | str = "cpu") -> nn.Module:
             layer.bias.copy_(torch.from_numpy(bias))
     net = net.requires_grad_(False).eval().to(device)
     return net.to(memory_format=torch.channels_last)  # ty: ignore[no-matching-overload]
+
+
+def _read_pth(path: Path, optional: Sequence[str]) -> dict[str, np.ndarray]:
+    """The named tensors of a state dict as PyTorch saves it; objects that are no tensors are refused."""
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such file")
+    try:
+        tensors = torch.load(path, map_location="cpu", weights_only=True)
+        return {name: tensors[name].numpy() for name in optional if name in tensors}
+    except Exception as error:  # pickle, zipfile and PyTorch each have their own for another file
+        raise InputError(f"{path}: not a whole state dict of PyTorch; it should be {SOURCE}") from error
 
 
 def _shapes(name: str, layer: nn.Conv2d) -> dict[str, tuple[int, ...]]:
