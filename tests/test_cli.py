@@ -124,6 +124,24 @@ def test_classify_any_size_and_mode(call, run, tmp_path):
     assert rows[1]["posterior"] == pytest.approx(results[19]["posterior"], abs=1e-2)  # the file is of 8 bits
 
 
+def test_classify_a_folder_and_say_what_was_done_to_its_pictures(call, run, tmp_path):
+    files, _ = digit_files(tmp_path)
+    (tmp_path / "notes.txt").write_text("no picture")
+    (tmp_path / "deeper").mkdir()
+    files[7].rename(tmp_path / "deeper" / "seven.png")
+    status, out, err = call("classify", run, tmp_path)
+    assert status == 0
+    named = [line.split(": ")[0] for line in out.splitlines()]
+    rest = sorted(str(file) for file in files if file.exists())
+    assert named == sorted([*rest, str(tmp_path / "deeper" / "seven.png")])
+    assert err == f"{tmp_path / '1.png'} and 9 more: 80 x 80 colour, resized to 8 x 8, grey\n"
+    assert json.loads(call("classify", run, tmp_path, "--json")[1])["results"][0]["file"] == rest[0]
+    assert call("classify", run, tmp_path, "--json")[2] == ""
+    (tmp_path / "empty").mkdir()
+    assert call("classify", run, tmp_path / "empty")[0] == 2
+    assert call("transfer", run, tmp_path, "--to", "3", "--out", tmp_path / "t.png")[0] == 2
+
+
 def test_sample_writes_pictures(call, run, tmp_path):
     assert call("sample", run, "--out", tmp_path / "all.png")[:2] == (0, f"wrote {tmp_path / 'all.png'}\n")
     assert call("sample", run, "--label", 3, "-n", 4, "--out", tmp_path / "three.png")[0] == 0

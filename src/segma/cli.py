@@ -241,7 +241,10 @@ def reproduce(
 @app.command()
 def classify(
     run: RunPath,
-    images: Images,
+    images: Annotated[
+        list[str],
+        typer.Argument(metavar="IMAGE...", help="Image files, folders of these, or test:12; for tables a .csv."),
+    ],
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -249,11 +252,13 @@ def classify(
     from segma import apply, edit, runs
 
     opened = runs.read(run)
-    samples = edit.read(edit.Source(opened, data_dir, _bar), images)
+    samples = edit.read(edit.Source(opened, data_dir, _bar), edit.unfolded(images))
     found = apply.classify(opened, samples.names, samples.x)
     if as_json:
         print(json.dumps({"results": found}))
         return
+    for line in edit.said_once(samples):
+        print(line, file=sys.stderr)
     for row in found:
         likely = sorted(row["posterior"].items(), key=lambda item: -item[1])[:3]
         others = "  ".join(f"{name} {p:.1%}" for name, p in likely[1:])

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from segma import apply, attributes, draw, latent, launch, runs
 from segma.baselines import AnyModel, classifies, encodes
+from segma.data import folder
 from segma.errors import InputError
 from segma.mixture import Mixture
 from segma.model import Model, classify_rows, decode_rows, encode_rows
@@ -175,6 +176,28 @@ def read(source: Source, words: Sequence[str], one_each: bool = False) -> Sample
             rows.append(x.astype(np.float32) / 255 if x.dtype == np.uint8 else np.array(x))
             notes.append(note)
     return Samples(names, np.stack(rows), notes)
+
+
+def unfolded(words: Sequence[str]) -> list[str]:
+    """The words, and in the place of a folder the pictures in it and deeper, in the order of their names."""
+    found: list[str] = []
+    for word in words:
+        inside = folder.pictures_below(Path(word)) if Path(word).is_dir() else [""]
+        if not inside:
+            raise InputError(f"{word}: no pictures ({', '.join(folder.SUFFIXES)})")
+        found += [str(Path(word, name)) if name else word for name in inside]
+    return found
+
+
+def said_once(samples: Samples) -> list[str]:
+    """What was done to the samples, a line for each kind: "a.png and 11 more: 640 x 480 colour, resized to 28 x 28"."""
+    alike: dict[str, list[str]] = {}
+    for name, note in zip(samples.names, samples.notes, strict=True):
+        if note and not note.endswith("taken as it is"):
+            alike.setdefault(note, []).append(name)
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {note}" for note, names in alike.items()
+    ]
 
 
 def _table_rows(run: runs.Run, word: str) -> list[tuple[str, np.ndarray, str]]:

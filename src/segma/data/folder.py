@@ -75,7 +75,8 @@ def _splits(root: Path) -> tuple[Listing, Listing]:
         if test.is_dir():
             raise InputError(f"{root}: test/ without train/, allowed: both, only train/, or neither")
         return _listing(root), []
-    listing = _listing(root, "train/") + [(file, "") for name in UNLABELLED for file in _pictures(root, f"{name}/")]
+    unlabelled = [file for name in UNLABELLED for file in pictures_below(root, f"{name}/")]
+    listing = _listing(root, "train/") + [(file, "") for file in unlabelled]
     others = [entry.name for entry in _visible(root) if _is_dir(entry) or entry.name == "labels.csv"]
     beside = [name for name in others if name not in ("train", "test", *UNLABELLED)]
     if beside:
@@ -102,12 +103,12 @@ def _is_picture(name: str) -> bool:
     return name.lower().endswith(SUFFIXES)
 
 
-def _pictures(root: Path, below: str) -> list[str]:
+def pictures_below(root: Path, below: str = "") -> list[str]:
     """All pictures in root/below and deeper, in the order of their names; below is "" or ends with "/"."""
     files = []
     for entry in _visible(root / below):
         if _is_dir(entry):
-            files += _pictures(root, f"{below}{entry.name}/")
+            files += pictures_below(root, f"{below}{entry.name}/")
         elif _is_picture(entry.name):
             files.append(below + entry.name)
     return files
@@ -124,7 +125,7 @@ def _listing(root: Path, below: str = "") -> Listing:
                 allowed = "a folder per class, unlabeled/, or a labels.csv"
                 raise InputError(f"{path}: outside the class folders, allowed: {allowed}")
             continue
-        files = _pictures(root, f"{below}{entry.name}/")
+        files = pictures_below(root, f"{below}{entry.name}/")
         if label and not files:
             raise InputError(f"{path}: no pictures in this class folder ({', '.join(SUFFIXES)})")
         listing += [(file, label) for file in files]
@@ -132,7 +133,7 @@ def _listing(root: Path, below: str = "") -> Listing:
 
 
 def _from_csv(root: Path, below: str) -> Listing:
-    folder, labels, pictures = root / below, {}, set(_pictures(root, below))
+    folder, labels, pictures = root / below, {}, set(pictures_below(root, below))
     path = folder / "labels.csv"
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:  # -sig: spreadsheets write a byte-order mark
