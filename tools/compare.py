@@ -10,15 +10,21 @@ is trained with as many rows held out as there are labels. A line says:
                and with many images it tells apart what a hundred held-out labels cannot
     fid        of samples, reconstructions and interpolations against training images (with --fid N images)
 
-and what the last model's terms were. Nothing is kept.
+and what the last model's terms were. Nothing is kept. With --beside N that many train at once, in processes of their
+own: small nets leave most of a GPU idle, and CUDA's MPS lets it work for several processes at a time.
 """
 
 import argparse
 import itertools
+import multiprocessing
 import tempfile
 import time
 from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -35,6 +41,7 @@ from segma.step import steps_in_all
 from segma.train import fit
 
 JUDGED = 20_000  # training images on which models are compared
+TOLD = ("reconstruction", "log_distance", "consistency", "unlike", "unreal", "criticism")
 
 
 def trained(whole: Data, config: Config, folder: Path, device: str) -> tuple[Job, dict[str, float], float]:
@@ -73,24 +80,69 @@ class Fid:
         return "  ".join(f"{name} {fid.frechet(self.real, self.of(images)):.2f}" for name, images in made.items())
 
 
-def line(name: str, number: int, whole: Data, settings: dict, args: argparse.Namespace, judge: Fid | None) -> str:
-    wrong, opinions, seconds, terms, model = [], [], 0.0, {}, None
-    for seed in range(args.seeds):
-        with tempfile.TemporaryDirectory() as folder:
-            config = config_of(whole, name, settings, seed, args)
-            job, terms, took = trained(whole, config, Path(folder) / "run", args.device)
-        model, seconds = job.state.result.eval(), seconds + took
-        wrong.append(np.mean(classify_rows(model, job.data.x_test).argmax(dim=1).cpu().numpy() != job.data.y_test))
-        opinions.append(classify_rows(model, whole.x_train[:JUDGED]).argmax(dim=1).cpu().numpy())
-    apart = [np.mean(a != b) for a, b in itertools.combinations(opinions, 2)]
-    parts = [f"held out {np.mean(wrong):6.2%}"]
+class Result(NamedTuple):
+    """Of one model: the error on held-out rows, what training images are taken for, and the rest in words."""
+
+    error: float
+    opinions: np.ndarray
+    more: str
+    seconds: float
+
+
+@cache
+def read(name: str) -> Data:
+    return launch.read_data(name, {}, None, None)
+
+
+@cache
+def judge(name: str, n: int, device: str) -> Fid:
+    return Fid(read(name).x_train, n, device)
+
+
+def measured(number: int, seed: int, args: argparse.Namespace) -> Result:
+    """Train and judge one model; of the last seed also its FIDs and pictures, if wanted."""
+    whole, settings = read(args.data), assignments(args.settings[number].split())
+    with tempfile.TemporaryDirectory() as folder:
+        config = config_of(whole, args.data, settings, seed, args)
+        job, terms, took = trained(whole, config, Path(folder) / "run", args.device)
+    model, parts = job.state.result.eval(), []
+    wrong = classify_rows(model, job.data.x_test).argmax(dim=1).cpu().numpy() != job.data.y_test
+    opinions = classify_rows(model, whole.x_train[:JUDGED]).argmax(dim=1).cpu().numpy()
+    if seed == args.seeds - 1 and args.fid:
+        parts.append(judge(args.data, args.fid, args.device).scores(model))
+    if seed == args.seeds - 1 and args.pictures:
+        place = args.pictures / f"{args.data}-{number}.png"
+        runs.write(place, draw.png(draw.grid(class_samples(model, 10, seed=0))))
+    parts += [f"{key} {terms[key]:.3g}" for key in TOLD]
+    return Result(float(np.mean(wrong)), opinions, "  ".join(parts), took)
+
+
+def results(args: argparse.Namespace) -> Iterator[Result | Exception]:
+    """Of every set of settings in turn, those of its seeds; one that fails leaves the others alone."""
+    tasks = list(itertools.product(range(len(args.settings)), range(args.seeds), [args]))
+    if args.beside == 1:
+        yield from (_or_problem(measured, *task) for task in tasks)
+        return
+    with ProcessPoolExecutor(args.beside, multiprocessing.get_context("spawn")) as pool:
+        waiting = [pool.submit(measured, *task) for task in tasks]
+        yield from (_or_problem(task.result) for task in waiting)
+
+
+def _or_problem(function: Callable, *given: object) -> Result | Exception:
+    try:
+        return function(*given)
+    except Exception as problem:
+        return problem
+
+
+def line(found: list[Result | Exception]) -> str:
+    good = [result for result in found if isinstance(result, Result)]
+    if len(good) < len(found):
+        return f"failed: {next(result for result in found if isinstance(result, Exception))!r}"
+    apart = [np.mean(a.opinions != b.opinions) for a, b in itertools.combinations(good, 2)]
+    parts = [f"held out {np.mean([result.error for result in good]):6.2%}"]
     parts += [f"disagree {np.mean(apart):6.2%}"] if apart else []
-    parts += [judge.scores(model)] if judge and model else []
-    if args.pictures and model:
-        runs.write(args.pictures / f"{name}-{number}.png", draw.png(draw.grid(class_samples(model, 10, seed=0))))
-    told = ("reconstruction", "log_distance", "consistency", "unlike", "unreal", "criticism")
-    parts += [f"{key} {terms[key]:.3g}" for key in told]
-    return "  ".join([*parts, f"{seconds / args.seeds:.0f} s"])
+    return "  ".join([*parts, good[-1].more, f"{np.mean([result.seconds for result in good]):.0f} s"])
 
 
 def main() -> None:
@@ -100,19 +152,16 @@ def main() -> None:
     parser.add_argument("--recipe", choices=("best", "paper"), default="best")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--steps", type=int, help="of each model; else the recipe's")
+    parser.add_argument("--beside", type=int, default=1, metavar="N", help="models that train at once")
     parser.add_argument("--fid", type=int, metavar="N", help="images to generate for it")
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="where samples of each go")
     parser.add_argument("--device", default="auto")
     args = parser.parse_args()
     args.device = launch.choose_device(args.device)
-    whole = launch.read_data(args.data, {}, None, None)
-    judge = Fid(whole.x_train, args.fid, args.device) if args.fid else None
-    for number, text in enumerate(args.settings):
+    done = results(args)
+    for text in args.settings:
         print(f"{text or 'the recipe'}\n    ", end="", flush=True)
-        try:
-            print(line(args.data, number, whole, assignments(text.split()), args, judge), flush=True)
-        except Exception as problem:  # one that fails leaves the others alone
-            print(f"failed: {problem!r}", flush=True)
+        print(line(list(itertools.islice(done, args.seeds))), flush=True)
 
 
 if __name__ == "__main__":
