@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import pytest
 
@@ -9,6 +10,7 @@ from segma.config import TYPES, Config, assignments, override
 from segma.errors import InputError
 from segma.networks import NETWORKS
 from segma.recipes import recipe
+from segma.step import rows_per_step, steps_in_all
 
 
 def test_runs_of_before_are_read():
@@ -128,6 +130,16 @@ def test_there_is_a_recipe_for_any_data(name, shape, n, k):
         NETWORKS[config.network](config, inner)
     assert config.labels is None
     assert config.epochs >= 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "steps"), [((13,), 500), ((28, 28, 1), 2500), ((48, 48, 1), 3000), ((64, 64, 3), 3000)]
+)
+@pytest.mark.parametrize("n", [70, 450, 9000])
+def test_any_amount_of_data_of_ones_own_gets_the_same_number_of_steps(shape, steps, n):
+    config = recipe("best", "/somewhere/else", shape, n, 5)
+    in_an_epoch = math.ceil(n / rows_per_step(config, n)[0])
+    assert 0 <= steps_in_all(config, n) - steps <= in_an_epoch
 
 
 def test_unknown_recipe():

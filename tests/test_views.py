@@ -94,7 +94,7 @@ def test_rotation_is_rigid():
     assert (change(bar, View(rotate=20), generator()) - bar).abs().mean() > 0.02
 
 
-@pytest.mark.parametrize("name", ["affine", "pen", "street", "noise"])
+@pytest.mark.parametrize("name", ["affine", "pen", "centred", "street", "noise"])
 def test_several_generators_draw_as_each_alone(name):
     x = torch.rand(6, 5) if name == "noise" else torch.rand(6, 3, 8, 8)
     strong = VIEWS[name].strong

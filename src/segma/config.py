@@ -114,7 +114,7 @@ CHOICES = {
     "recipe": ("best", "paper"),
     "network": ("mlp", "strided", "blocks", "residual", "deep"),
     "phi": ("auto", "paper", "exact"),
-    "views": ("none", "noise", "affine", "pen", "photo", "face", "street"),
+    "views": ("none", "noise", "affine", "pen", "centred", "photo", "face", "street"),
     "likelihood": ("bernoulli", "gaussian"),
     "schedule": ("constant", "cosine", "tail"),
     "precision": ("float32", "tf32", "bfloat16"),

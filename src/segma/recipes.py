@@ -177,12 +177,14 @@ def _best_for(shape: tuple[int, ...], n: int, k: int) -> dict:
         steps = 2500
     else:
         settings |= {"latent_dim": max(32, k), "views": "photo" if shape[2] == 3 else "affine", "clip_norm": 20.0}
+        settings |= {"filters": _filters(shape), "hidden": ()}  # a dense layer costs colours (experiments.md)
         if n >= 10_000:
-            settings |= {"network": "blocks", "filters": _filters(shape), "hidden": ()}
+            settings |= {"network": "blocks"}
+            steps = 1500
         else:
-            settings |= {"network": "strided", "filters": _filters(shape), "hidden": (256,), "batch_size": 80}
+            settings |= {"network": "strided", "batch_size": 80}
             settings |= {"beta": 30.0, "kappa": 30.0}  # so few large pictures are learned by heart before their classes
-        steps = 1500
+            steps = 3000
     unlabelled = min(n, round(settings["batch_size"] * (1 - BEST["labelled_share"])))
     epochs = max(1, math.ceil(steps * unlabelled / n))
     return settings | {"epochs": epochs, "samples_every": max(1, epochs // 10)}
