@@ -111,12 +111,12 @@ def test_files_are_in_the_order_of_their_paths(tmp_path):
     ]
     for name in names:
         save_picture(tmp_path / name, 1)
-    assert folder._pictures(tmp_path, "") == [
+    assert folder.pictures_below(tmp_path) == [
         path.relative_to(tmp_path).as_posix() for path in sorted(tmp_path / name for name in names)
     ]
     (tmp_path / "labels.csv").write_text("file,label\nZ.png,x\n./a/b.png,y\n")
     listed = folder._listing(tmp_path)
-    assert [name for name, _ in listed] == folder._pictures(tmp_path, "")
+    assert [name for name, _ in listed] == folder.pictures_below(tmp_path)
     assert [pair for pair in listed if pair[1]] == [("Z.png", "x"), ("a/b.png", "y")]
 
 

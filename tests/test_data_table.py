@@ -77,6 +77,7 @@ def test_columns_by_name(file):
         ("a,label\n", "0 samples, at least 2 needed"),
         ("1,2\n3,4\n", "one must be called label"),
         ("a,b\n1,2\n3,4\n", "the columns a, b; one must be called label"),
+        ("a,kind\n1,cat\n3,dog\n", "line 2, column kind: 'cat'; labels are in a column called label"),
         (",a,label\n0,1,x\n1,2,y\n", "columns '', 'a', 'label', allowed: a name for each"),
         ("a,a,label\n0,1,x\n1,2,y\n", "allowed: a name for each, all different"),
         ("1,,3\n4,5,6\n", "columns '1', '', '3', allowed: a name for each"),  # a row with a gap, not names
@@ -97,7 +98,7 @@ def test_what_is_refused(file, text, said):
 
 
 def test_bytes_that_are_no_text(file):
-    with pytest.raises(InputError, match="not a table of numbers"):
+    with pytest.raises(InputError, match=r"not a table of numbers as \.csv \(it is no text in UTF-8\)"):
         data.load(file("ä,label\n1,x\n", "latin-1"))
     path = file("a,label\n1,x\n")
     path.write_bytes(b"a,label\n" + b"x" * 200_000 + b",y\n")  # longer than csv allows a cell to be

@@ -207,6 +207,8 @@ def test_a_failed_save_leaves_the_old_file(done, tmp_path, monkeypatch):
         runs.write(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(RunFailed, match=r"cannot write .*x: .*file is a file, no folder"):
+        runs.write(path / "x", b"new")
 
 
 def test_nan_keeps_the_last_good_checkpoint(npz, tmp_path, monkeypatch):

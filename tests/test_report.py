@@ -129,7 +129,7 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(run, tmp_path, monkeyp
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == 2
-    error = capsys.readouterr().err.splitlines()[-1]
+    (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith("segma: ")
     assert message in error
     assert not (run.path / "results.json").exists()

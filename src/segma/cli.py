@@ -163,8 +163,6 @@ def evaluate(
 
     count, opened = whole("--samples", samples, 2), runs.read(run)
     model = runs.load_model(opened, launch.choose_device(device))
-    if fid and count > 200 and model.device.type == "cpu":
-        print("the FID network does some ten images a second on a CPU; --samples 200 takes minutes", file=sys.stderr)
     results = report.measure(opened, model, data_dir, inception, count if fid else None, editing, _bar)
     _show_results(opened, results, as_json)
 

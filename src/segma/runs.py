@@ -233,7 +233,9 @@ def write(path: Path, content: bytes) -> None:
     except OSError as problem:
         with suppress(OSError):
             part.unlink()
-        raise RunFailed(f"cannot write {path}: {problem.strerror}; what was saved before is intact") from problem
+        no_folder = path.parent.exists() and not path.parent.is_dir()
+        why = f"{path.parent} is a file, no folder" if no_folder else problem.strerror
+        raise RunFailed(f"cannot write {path}: {why}; what was saved before is intact") from problem
 
 
 @contextmanager

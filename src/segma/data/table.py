@@ -60,7 +60,8 @@ def read(path: Path, only: Sequence[str] = ()) -> Table:
             if not _is_number(cell)
         )
         where = f"column {columns[i]}" if columns else f"column {i + 1}"
-        raise InputError(f"{path}: not a table of numbers: line {line}, {where}: {cell!r}") from None
+        hint = f"; labels are in a column called {LABEL}" if names and LABEL not in names else ""
+        raise InputError(f"{path}: not a table of numbers: line {line}, {where}: {cell!r}{hint}") from None
     labels = [cells[names.index(LABEL)] for _, cells in numbered] if LABEL in names else None
     return Table(columns, x, labels)
 
@@ -98,7 +99,8 @@ def _lines(path: Path) -> list[tuple[int, list[str]]]:
             lines = ((reader.line_num, [cell.strip() for cell in line]) for line in reader)
             return [(number, cells) for number, cells in lines if any(cells)]
     except (csv.Error, UnicodeDecodeError) as problem:
-        raise InputError(f"{path}: not a table of numbers as .csv ({problem})") from problem
+        why = problem if isinstance(problem, csv.Error) else "it is no text in UTF-8"
+        raise InputError(f"{path}: not a table of numbers as .csv ({why})") from problem
     except OSError as problem:
         raise InputError(f"{path}: {problem.strerror}") from problem
 

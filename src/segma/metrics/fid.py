@@ -4,6 +4,7 @@ FID: |m1 - m2|^2 + tr(S1 + S2 - 2 (S1 S2)^(1/2)) of the features' means and cova
 KID: the squared maximum mean discrepancy of the features under (x.y/d + 1)^3 (Binkowski et al., 2018).
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -33,6 +34,7 @@ from segma.metrics.features import (
 
 ALONG = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)  # points of an interpolation; the pairs have no order, so t is as 1 - t
 KEPT = 10_000  # rows of a split whose features are kept beside the statistics of all of them
+FEW = 200  # samples that a CPU makes features of within minutes
 LEAST = 4  # samples: KID takes subsets of two from a half of them
 
 Extract = Callable[[np.ndarray, str], np.ndarray]  # (images, what they are) -> their features (n, d)
@@ -144,6 +146,10 @@ def scores(
     path = inception.find(inception_path, data_dir)
     net, digest = inception.load(path, model.device), inception.digest(path)
     weights = {"file": path.name, "sha256": digest, "known": digest in inception.KNOWN}
+    if n > FEW and model.device.type == "cpu":
+        warnings.warn(
+            f"the FID network does some ten images a second on a CPU; --samples {FEW} takes minutes", stacklevel=2
+        )
 
     def extract(images: np.ndarray, text: str) -> np.ndarray:
         return features(net, images, progress, text=text)

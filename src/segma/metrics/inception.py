@@ -185,7 +185,9 @@ def load(path: Path, device: torch.device | str = "cpu") -> nn.Module:
     layers = {name.removeprefix("stem."): layer for name, layer in net.named_modules() if isinstance(layer, nn.Conv2d)}
     shapes = {name: shape for layer in layers for name, shape in _shapes(layer, layers[layer]).items()}
     optional = [f"{name}.bn.weight" for name in layers]  # 1 in this graph, and so left out of small files
-    read = _read_pth if Path(path).suffix == ".pth" else partial(read_npz, required=())
+    if (suffix := Path(path).suffix) not in (".pth", ".npz"):
+        raise InputError(f"{path}: no weights by its name; wanted is {SOURCE}")
+    read = _read_pth if suffix == ".pth" else partial(read_npz, required=())
     arrays = read(path, optional=(*shapes, *optional))
     missing = [name for name in shapes if name not in arrays]
     if missing:
