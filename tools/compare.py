@@ -158,6 +158,8 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     args = parser.parse_args()
     args.device = launch.choose_device(args.device)
+    if args.fid:
+        inception.find(None, data.data_dir())  # missing weights are known before anything trains
     done = results(args)
     for text in args.settings:
         print(f"{text or 'the recipe'}\n    ", end="", flush=True)

@@ -182,10 +182,13 @@ def unfolded(words: Sequence[str]) -> list[str]:
     """The words, and in the place of a folder the pictures in it and deeper, in the order of their names."""
     found: list[str] = []
     for word in words:
-        inside = folder.pictures_below(Path(word)) if Path(word).is_dir() else [""]
+        if not Path(word).is_dir():
+            found.append(word)
+            continue
+        inside = folder.pictures_below(Path(word))
         if not inside:
             raise InputError(f"{word}: no pictures ({', '.join(folder.SUFFIXES)})")
-        found += [str(Path(word, name)) if name else word for name in inside]
+        found += [str(Path(word, name)) for name in inside]
     return found
 
 

@@ -19,14 +19,14 @@ ABOUT = {
     "svhn": "73,257 + 26,032 house-number digits, 32 x 32 RGB; 531,131 more in extra_32x32.mat",
     "celeba": "aligned faces, 64 x 64 RGB, in four classes: male or not, smiling or not",
 }
-URLS = {
-    "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist/", [f"{name}.gz" for name in mnist.ORIGINALS]),
-    "svhn": ("http://ufldl.stanford.edu/housenumbers/", ["train_32x32.mat", "test_32x32.mat"]),
-}
 INCEPTION = {  # the weights of the FID authors' TensorFlow graph inception-2015-12-05.tgz, and their sha256
     "pt_inception-2015-12-05-6726825d.pth": "6726825d0af5f729cebd5821db510b11b1cfad8faad88a03f1befd49fb9129b2"
 }
-URLS["inception"] = ("https://github.com/mseitzer/pytorch-fid/releases/download/fid_weights/", list(INCEPTION))
+URLS = {
+    "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist/", [f"{name}.gz" for name in mnist.ORIGINALS]),
+    "svhn": ("http://ufldl.stanford.edu/housenumbers/", ["train_32x32.mat", "test_32x32.mat"]),
+    "inception": ("https://github.com/mseitzer/pytorch-fid/releases/download/fid_weights/", list(INCEPTION)),
+}
 CELEBA_PAGE = "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
 
 
