@@ -97,7 +97,7 @@ BEST_DATA: dict[str, dict] = {
         "hidden": (256,),
         "latent_dim": 12,
         "start_at_mean": True,
-        "views": "pen",
+        "views": "centred",
         "critic": 5.0,
         "average": 0.999,
         "epochs": 170,

@@ -47,7 +47,7 @@ VIEWS = {
     "noise": Kind(View(noise=0.1), View(noise=0.3)),
     "affine": Kind(View(shift=0.05, rotate=5), View(rotate=20, scale=0.25, shear=0.2, shift=0.1)),
     "pen": Kind(View(shift=0.05, rotate=5), View(20, 0.25, 0.2, 0.1, bend=0.06)),
-    # For what is centred and of one size, as MNIST's digits are: less disagreement there (experiments.md).
+    # For what is centred and of one size, as MNIST's digits are: fewer errors there (experiments.md).
     "centred": Kind(View(shift=0.05, rotate=5), View(20, 0.15, 0.2, 0.05, bend=0.06)),
     "photo": PHOTO,
     # Its larger hole taught the classes of faces best (experiments.md); mirrored, there are twice as many to draw.
