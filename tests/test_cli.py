@@ -142,6 +142,21 @@ def test_classify_a_folder_and_say_what_was_done_to_its_pictures(call, run, tmp_
     assert call("transfer", run, tmp_path, "--to", "3", "--out", tmp_path / "t.png")[0] == 2
 
 
+def test_a_broken_picture_does_not_keep_the_others_from_being_classified(call, run, tmp_path):
+    files, _ = digit_files(tmp_path)
+    whole = {row["file"]: row for row in json.loads(call("classify", run, tmp_path, "--json")[1])["results"]}
+    files[3].write_text("no picture")
+    files[8].write_bytes(files[8].read_bytes()[:40])
+    status, out, err = call("classify", run, tmp_path, "--json")
+    rest = [whole[str(file)] for i, file in enumerate(files) if i not in (3, 8)]
+    assert sorted(json.loads(out)["results"], key=lambda row: row["file"]) == sorted(rest, key=lambda row: row["file"])
+    assert status == 2
+    assert re.fullmatch(r"segma: .*3\.png: not a picture; .*8\.png: .*; the other 18 are classified\n", err)
+    status, out, err = call("classify", run, files[3], files[0])
+    assert (status, len(out.splitlines())) == (2, 1)
+    assert call("classify", run, files[3], files[8]) == (2, "", call("classify", run, files[8])[2])
+
+
 def test_sample_writes_pictures(call, run, tmp_path):
     assert call("sample", run, "--out", tmp_path / "all.png")[:2] == (0, f"wrote {tmp_path / 'all.png'}\n")
     assert call("sample", run, "--label", 3, "-n", 4, "--out", tmp_path / "three.png")[0] == 0

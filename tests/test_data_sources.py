@@ -128,3 +128,6 @@ def test_fetching_another_file(tmp_path, owners, spoil):
     theirs.unlink()
     with pytest.raises(InputError, match=r"404.* put train-images-idx3-ubyte.gz, .* into "):
         sources.fetch("mnist", tmp_path / "mine")
+    with pytest.raises(InputError, match="404"):
+        sources.fetch("mnist", tmp_path / "nothing")
+    assert not (tmp_path / "nothing" / "mnist").exists()

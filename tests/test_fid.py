@@ -327,7 +327,9 @@ def test_where_the_weights_are_looked_for(tmp_path):
         inception.find(tmp_path / "other.npz", tmp_path)
     first, second = tmp_path / "inception-2015-12-05-fp16.npz", tmp_path / "inception-2015-12-05.npz"
     first.touch()
-    assert inception.find(None, tmp_path) == first
+    assert inception.find(None, tmp_path) == inception.find(tmp_path, tmp_path / "elsewhere") == first
+    with pytest.raises(InputError, match=f"{tmp_path.parent} has no weights of the FID network"):
+        inception.find(tmp_path.parent, tmp_path)
     second.touch()
     with pytest.raises(InputError, match="--inception"):
         inception.find(None, tmp_path)

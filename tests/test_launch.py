@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -229,6 +230,22 @@ def test_nan_keeps_the_last_good_checkpoint(npz, tmp_path, monkeypatch):
     assert step == 5
     assert all(torch.isfinite(value).all() for value in tensors.values())
     assert all(torch.isfinite(value).all() for value in load_file(tmp_path / "run" / "model.safetensors").values())
+
+
+def test_data_of_ones_own_that_have_moved(npz, tmp_path):
+    here = shutil.copy(npz, tmp_path / "bars.npz")
+    job = finish(launch.start(here, "best", SMALL | {"epochs": "1"}, tmp_path / "run", device="cpu"))
+    assert Path(here).rename(tmp_path / "run" / "bars.npz").is_file()
+    with pytest.raises(InputError, match=r"bars\.npz: no such file or folder; if it has moved, say with --data-dir"):
+        launch.load_data(job.run)
+    with pytest.raises(InputError, match="if it has moved"):
+        launch.load_data(job.run, tmp_path)
+    again = launch.load_data(job.run, tmp_path / "run")
+    np.testing.assert_array_equal(again.x_train, job.data.x_train)
+    np.testing.assert_array_equal(again.y_train, job.data.y_train)
+    shutil.copy(npz, here)
+    (tmp_path / "run" / "bars.npz").write_bytes(b"another")  # where it was goes before where it may have moved
+    np.testing.assert_array_equal(launch.load_data(job.run, tmp_path / "run").x_test, job.data.x_test)
 
 
 def test_an_existing_folder_is_never_touched(npz, tmp_path):

@@ -250,17 +250,19 @@ def classify(
     from segma import apply, edit, runs
 
     opened = runs.read(run)
-    samples = edit.read(edit.Source(opened, data_dir, _bar), edit.unfolded(images))
+    broken: list[InputError] = []
+    samples = edit.read(edit.Source(opened, data_dir, _bar), edit.unfolded(images), broken=broken)
     found = apply.classify(opened, samples.names, samples.x)
     if as_json:
         print(json.dumps({"results": found}))
-        return
-    for line in edit.said_once(samples):
+    for line in [] if as_json else edit.said_once(samples):
         print(line, file=sys.stderr)
-    for row in found:
+    for row in [] if as_json else found:
         likely = sorted(row["posterior"].items(), key=lambda item: -item[1])[:3]
         others = "  ".join(f"{name} {p:.1%}" for name, p in likely[1:])
         print(f"{row['file']}: {row['class']}  {likely[0][1]:.1%}  (then {others})")
+    if broken:
+        raise InputError("; ".join([*map(str, broken), f"the other {len(found)} are classified"]))
 
 
 @app.command()

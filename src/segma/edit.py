@@ -148,9 +148,12 @@ def place(classes: Sequence[str], axis: attributes.Axis, name: str) -> int:
     return axis.groups[number]
 
 
-def read(source: Source, words: Sequence[str], one_each: bool = False) -> Samples:
+def read(
+    source: Source, words: Sequence[str], one_each: bool = False, broken: list[InputError] | None = None
+) -> Samples:
     """Samples by name: test:12 is a row of the test split, counted from 0; else a picture, or rows of a table's file,
-    of which FILE:3 is the third."""
+    of which FILE:3 is the third. With a list for what is `broken`, a picture that cannot be read goes there, as long as
+    there are others."""
     run, names, rows, notes = source.run, [], [], []
     few = None
     for word in words:
@@ -165,7 +168,13 @@ def read(source: Source, words: Sequence[str], one_each: bool = False) -> Sample
         elif re.fullmatch(r"(test|train):.*", word) and not Path(word).exists():
             raise InputError(f"{word}: rows are named test:0, test:1 and so on; of the test split alone")
         elif len(run.shape) == 3:
-            x = apply.picture_as(Path(word), run.shape)
+            try:
+                x = apply.picture_as(Path(word), run.shape)
+            except InputError as problem:
+                if broken is None or len(broken) == len(words) - 1:
+                    raise
+                broken.append(problem)
+                continue
             found = [(word, x, apply.changes(Path(word), run.shape))]
         else:
             found = _table_rows(run, word)

@@ -126,9 +126,19 @@ def whole_data(
         raise InputError(f"{run.path} was fitted on arrays in Python, which it does not keep: measure it there")
     if whole is None:
         place = data_place(run, data_dir)
-        whole = data.load(config.data, place, config.image_size, config.skip_broken, progress)
+        whole = data.load(_found(config.data, data_dir), place, config.image_size, config.skip_broken, progress)
     runs.check_same_data(run, whole)
     return whole
+
+
+def _found(name: str, data_dir: Path | None) -> str:
+    """A file or folder of one's own that is no longer where it was may be in the data directory that was given."""
+    if name in data.NAMED or Path(name).exists():
+        return name
+    moved = Path(data_dir or "", Path(name).name)
+    if data_dir is None or not moved.exists():
+        raise InputError(f"{name}: no such file or folder; if it has moved, say with --data-dir what it lies in now")
+    return str(moved.resolve())
 
 
 def data_place(run: runs.Run, data_dir: Path | None = None) -> Path:

@@ -1,5 +1,6 @@
 """Where the named data sets and the FID network come from: what is there, whether it is the owners', fetching it."""
 
+import contextlib
 import hashlib
 from collections.abc import Iterator
 from http.client import HTTPException
@@ -126,6 +127,8 @@ def fetch(name: str, data_dir: Path | str | None = None, progress: Progress | No
         folder.mkdir(parents=True, exist_ok=True)
         return [_download(name, base + file, folder / file, progress) for file in wanted]
     except (OSError, HTTPException) as error:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # if it is empty: a folder says that there are data
         raise InputError(
             f"{name}: cannot download ({error}); put {', '.join(wanted)} from {base} into {folder}"
         ) from error

@@ -164,12 +164,14 @@ def network() -> nn.Sequential:
 
 
 def find(given: Path | None, data_dir: Path) -> Path:
-    """The weights file: as given, else the one in the data directory."""
-    found = [Path(given)] if given else sources.inception_files(data_dir)
+    """The weights file: as given, else the one in the folder given, or in the data directory."""
+    named = given is not None and not given.is_dir()
+    folder = data_dir if given is None else given
+    found = [folder] if named else sources.inception_files(folder)
     if len(found) > 1:
-        raise InputError(f"{data_dir} holds {', '.join(path.name for path in found)}: choose one with --inception FILE")
+        raise InputError(f"{folder} holds {', '.join(path.name for path in found)}: choose one with --inception FILE")
     if not found or not found[0].is_file():
-        missing = f"{given}: no such file" if given else f"{data_dir} has no weights of the FID network"
+        missing = f"{given}: no such file" if named else f"{folder} has no weights of the FID network"
         raise InputError(f"{missing}; `segma data fetch inception`, or --inception FILE: {SOURCE}")
     return found[0]
 
