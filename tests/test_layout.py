@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "segma"
 
-# From the top down: a module may import only what stands below it (and, inside data/ and studio/, its neighbours).
+# From the top down: a module may import only what stands below it (inside cli/, data/, studio/ also its neighbours).
 ORDER = """
 __main__ cli progress studio reproduce reproduce.figures reproduce.page reproduce.tables reproduce.cells reproduce.paper
 estimator sweep similarity edit report launch stack record apply metrics.fid metrics.features metrics.inception
@@ -20,7 +20,7 @@ errors
 """.split()
 
 
-FOLDERS = ("data", "studio")  # whose modules stand together
+FOLDERS = ("cli", "data", "studio")  # whose modules stand together
 
 
 def place(module: str) -> int:
