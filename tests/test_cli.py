@@ -57,6 +57,15 @@ def test_what_takes_long_on_a_cpu_is_said(call, tmp_path):
         assert (status, "--set critic=0" in err) == (0, told)
 
 
+@pytest.mark.parametrize(("threads", "load", "told"), [(2, 1.9, True), (2, 1.2, False), (8, 7, True), (1, 9, False)])
+def test_a_busy_machine_is_said(call, tmp_path, monkeypatch, threads, load, told):
+    monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr("torch.get_num_threads", lambda: threads)
+    words = ("--epochs", 1, "--set", "hidden=8", "--device", "cpu")
+    status, _, err = call("train", "digits", "--out", tmp_path / "run", *words)
+    assert (status, f"Ctrl-C, then OMP_NUM_THREADS=1 segma resume {tmp_path / 'run'}" in err) == (0, told)
+
+
 def test_the_default_folder_is_new_each_time(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
@@ -151,7 +160,7 @@ def test_a_broken_picture_does_not_keep_the_others_from_being_classified(call, r
     rest = [whole[str(file)] for i, file in enumerate(files) if i not in (3, 8)]
     assert sorted(json.loads(out)["results"], key=lambda row: row["file"]) == sorted(rest, key=lambda row: row["file"])
     assert status == 2
-    assert re.fullmatch(r"segma: .*3\.png: not a picture; .*8\.png: .*; the other 18 are classified\n", err)
+    assert re.fullmatch(r"segma: .*3\.png: not a picture; .*8\.png: .*; 18 of 20 are classified\n", err)
     status, out, err = call("classify", run, files[3], files[0])
     assert (status, len(out.splitlines())) == (2, 1)
     assert call("classify", run, files[3], files[8]) == (2, "", call("classify", run, files[8])[2])
@@ -163,12 +172,16 @@ def test_sample_writes_pictures(call, run, tmp_path):
     assert call("sample", run, "--label", 3, "-n", 4, "--out", tmp_path / "again.png")[0] == 0
     assert call("sample", run, "--label", 3, "-n", 4, "--seed", 1, "--out", tmp_path / "other.png")[0] == 0
     assert call("sample", run, "-n", 5, "--out", tmp_path / "moving.gif")[0] == 0
+    assert call("sample", run, "--label", 3, "-n", 1, "--out", tmp_path / "one.png")[0] == 0
     size = {}
     for path in tmp_path.iterdir():
         with Image.open(path) as picture:
             size[path.name] = (*picture.size, getattr(picture, "n_frames", 1))
     assert size["all.png"][0] > 500 > 480 < size["all.png"][1]
     assert size["three.png"][1] < 60
+    assert size["one.png"] == (8, 8, 1)
+    (row,) = json.loads(call("classify", run, tmp_path / "one.png", "--json")[1])["results"]
+    assert row["class"] == "3"
     assert size["moving.gif"][2] == 5
     assert (tmp_path / "three.png").read_bytes() == (tmp_path / "again.png").read_bytes()
     assert (tmp_path / "three.png").read_bytes() != (tmp_path / "other.png").read_bytes()
@@ -223,7 +236,7 @@ def test_tables_from_the_command_line(call, tmp_path):
     found = json.loads(call("classify", tmp_path / "run", tmp_path / "rows.csv", tmp_path / "rows.npy", "--json")[1])
     assert [row["class"] for row in found["results"]] == ["no", "yes", "yes"]
     status, _, err = call("evaluate", tmp_path / "run")
-    assert (status, err) == (2, "segma: t has no test split: add one, or train with --set holdout=0.2\n")
+    assert (status, err) == (2, "segma: t has no test split to measure on; train with one, or with --set holdout=0.2\n")
     for text, said in {"a,b,c\n": "0 samples", "1,2,3\n1,2\n": "line 2 has 2 cells, the first one 3\n"}.items():
         (tmp_path / "odd.csv").write_text(text)
         status, _, err = call("classify", tmp_path / "run", tmp_path / "odd.csv")

@@ -452,10 +452,10 @@ def test_folders_of_the_wrong_form(tmp_path):
 
 def test_folders_with_too_little(tmp_path):
     save_picture(tmp_path / "one" / "a" / "1.png", 1)
-    with refused("1 classes (a)", "at least 2"):
+    with refused("pictures of one class (a)", "at least 2"):
         folder.load(tmp_path / "one")
     save_picture(tmp_path / "none" / "unlabeled" / "1.png", 1)
-    with refused("0 classes"):
+    with refused("pictures of no class"):
         folder.load(tmp_path / "none")
     two_classes(tmp_path / "split" / "train")
     save_picture(tmp_path / "split" / "test" / "moth" / "1.png", 1)
@@ -473,7 +473,7 @@ def test_folders_with_too_little(tmp_path):
         ("file,label\na/1.png,x\n./a/1.png,y\n", ("line 3", "listed twice")),
         ("file,label\n../secret.png,x\n", ("line 2", "../secret.png", "outside")),
         ("file,label\n/etc/passwd,x\n", ("line 2", "/etc/passwd", "outside")),
-        ("file,label\na/1.png,x\n", ("1 classes (x)",)),
+        ("file,label\na/1.png,x\n", ("one class (x)",)),
         ("file,label\na/1.png,-1\nb/1.png,x\n", ("-1", "empty label")),
         (b"file,label\na/1.png,\xff\n", ("UTF-8",)),
     ],
@@ -510,4 +510,4 @@ def test_fetching_what_cannot_be_fetched(tmp_path, monkeypatch):
     monkeypatch.setitem(sources.URLS, "svhn", ("http://127.0.0.1:9/", sources.URLS["svhn"][1]))
     with refused("cannot download", "train_32x32.mat, test_32x32.mat", "http://127.0.0.1:9/", tmp_path / "svhn"):
         sources.fetch("svhn", tmp_path)
-    assert [p for p in (tmp_path / "svhn").iterdir() if p.suffix != ".part"] == []
+    assert [p for p in tmp_path.rglob("*") if p.suffix != ".part"] == []

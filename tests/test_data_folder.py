@@ -17,7 +17,7 @@ def test_folder_with_a_sub_folder_per_class(tmp_path):
     for label, name, grey in [("cat", "b.png", 1), ("cat", "a.PNG", 2), ("cat", "sub/c.png", 3), ("ant", "z.png", 4)]:
         save_picture(tmp_path / label / name, grey)
     save_picture(tmp_path / "unlabeled" / "u.png", 5)
-    save_picture(tmp_path / "unlabelled" / "v.png", 6)
+    save_picture(tmp_path / "unlabellEd" / "v.png", 6)
     save_picture(tmp_path / ".hidden" / "h.png", 7)
     save_picture(tmp_path / "cat" / ".h.png", 8)
     (tmp_path / "cat" / "notes.txt").write_text("not a picture")
@@ -55,6 +55,14 @@ def test_folder_with_train_and_test(tmp_path):
     assert d.y_train.tolist() == [0, 1, -1]
     assert d.x_test[:, 0, 0, 0].tolist() == [100, 101]
     assert d.y_test.tolist() == [0, 1]
+
+    for name in ("train", "test", "unlabeled"):  # in two steps: some systems' names have no case
+        (tmp_path / name).rename(tmp_path / "moving")
+        (tmp_path / "moving").rename(tmp_path / name.replace("eled", "elled").capitalize())
+    again = folder.load(tmp_path)
+    np.testing.assert_array_equal(again.x_train, d.x_train)
+    np.testing.assert_array_equal(again.y_train, d.y_train)
+    np.testing.assert_array_equal(again.x_test, d.x_test)
 
     save_picture(tmp_path / "valid" / "0" / "a.png", 3)
     with pytest.warns(UserWarning, match="passed over beside train/ and test/: valid"):

@@ -78,6 +78,7 @@ def test_columns_by_name(file):
         ("1,2\n3,4\n", "one must be called label"),
         ("a,b\n1,2\n3,4\n", "the columns a, b; one must be called label"),
         ("a,kind\n1,cat\n3,dog\n", "line 2, column kind: 'cat'; labels are in a column called label"),
+        ("a;b;label\n1,5;2;x\n2,5;3;y\n", "line 2, column a: '1,5'; numbers have a decimal point"),
         (",a,label\n0,1,x\n1,2,y\n", "columns '', 'a', 'label', allowed: a name for each"),
         ("a,a,label\n0,1,x\n1,2,y\n", "allowed: a name for each, all different"),
         ("1,,3\n4,5,6\n", "columns '1', '', '3', allowed: a name for each"),  # a row with a gap, not names

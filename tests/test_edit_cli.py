@@ -278,6 +278,7 @@ def test_one_attribute_is_changed_and_the_other_kept(call, table, tmp_path):
         ({"to": "happy", "source": "old"}, "source old: allowed are sad, happy"),
         ({"to": ["old", "sad"]}, "class 'old', 'sad': allowed are"),
         ({"to": "happy", "t": np.nan}, "t = nan: wanted is a number"),
+        ({"to": "happy", "t": "a"}, "t = 'a': wanted is a number"),
     ):
         with pytest.raises(ValueError, match=message):
             model.transfer(x[:2], **words)

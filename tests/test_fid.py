@@ -320,7 +320,9 @@ def test_weights_that_are_not(arrays, weights, tmp_path):
         inception.load(tmp_path / "nowhere.npz")
 
 
-def test_where_the_weights_are_looked_for(tmp_path):
+def test_where_the_weights_are_looked_for(tmp_path, monkeypatch):
+    usual = tmp_path / "usual"
+    monkeypatch.setenv("SEGMA_DATA", str(usual))
     with pytest.raises(InputError, match=r"no weights of the FID.*; `segma data fetch inception`, .*pytorch-fid"):
         inception.find(None, tmp_path)
     with pytest.raises(InputError, match=r"other.npz: no such file; `segma data fetch inception`"):
@@ -333,6 +335,12 @@ def test_where_the_weights_are_looked_for(tmp_path):
     second.touch()
     with pytest.raises(InputError, match="--inception"):
         inception.find(None, tmp_path)
+    usual.mkdir()
+    first.rename(usual / first.name)
+    second.unlink()
+    assert inception.find(None, tmp_path) == usual / first.name  # where `data fetch` puts it, whatever --data-dir says
+    first, second = usual / first.name, usual / second.name
+    second.touch()
     assert inception.find(second, tmp_path) == second
     assert inception.digest(first) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 

@@ -163,18 +163,28 @@ def test_killed_without_warning_and_resumed_is_bit_for_bit_the_same(done, npz, t
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(npz, tmp_path):
-    out = tmp_path / "run"
-    process = segma("train", str(npz), "--out", str(out), "--device", "cpu", *settings(epochs="100000"))
-    deadline = time.monotonic() + 60
-    while not (out / "log.jsonl").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert f"segma resume {out}" in stderr
-    assert "Traceback" not in stderr
-    assert runs.read_checkpoint(runs.read(out))[1] >= 1
+    out, mine = tmp_path / "run", Path(shutil.copy(npz, tmp_path / "bars.npz"))
+
+    def interrupted(*words: str) -> str:
+        log, deadline = out / "log.jsonl", time.monotonic() + 60
+        before = log.stat().st_size if log.exists() else 0
+        process = segma(*words, "--device", "cpu")
+        while not (log.exists() and log.stat().st_size > before) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert "Traceback" not in stderr
+        return stderr
+
+    assert interrupted("train", str(mine), "--out", str(out), *settings(epochs="100000")).endswith(f" {out}\n")
+    assert (step := runs.read_checkpoint(runs.read(out))[1]) >= 1
+    (tmp_path / "there").mkdir()
+    mine.rename(tmp_path / "there" / "bars.npz")
+    again = ("resume", str(out), "--data-dir", str(tmp_path / "there"))
+    assert interrupted(*again).endswith(f"saved; go on with: segma {' '.join(again)}\n")
+    assert runs.read_checkpoint(runs.read(out))[1] > step
 
 
 def limit_files() -> None:
@@ -235,17 +245,20 @@ def test_nan_keeps_the_last_good_checkpoint(npz, tmp_path, monkeypatch):
 def test_data_of_ones_own_that_have_moved(npz, tmp_path):
     here = shutil.copy(npz, tmp_path / "bars.npz")
     job = finish(launch.start(here, "best", SMALL | {"epochs": "1"}, tmp_path / "run", device="cpu"))
-    assert Path(here).rename(tmp_path / "run" / "bars.npz").is_file()
-    with pytest.raises(InputError, match=r"bars\.npz: no such file or folder; if it has moved, say with --data-dir"):
+    there = tmp_path / "there" / "bars.npz"
+    there.parent.mkdir()
+    Path(here).rename(there)
+    with pytest.raises(InputError, match=r"bars\.npz: no such file or folder; --data-dir FOLDER, if it lies there now"):
         launch.load_data(job.run)
-    with pytest.raises(InputError, match="if it has moved"):
-        launch.load_data(job.run, tmp_path)
-    again = launch.load_data(job.run, tmp_path / "run")
-    np.testing.assert_array_equal(again.x_train, job.data.x_train)
-    np.testing.assert_array_equal(again.y_train, job.data.y_train)
+    with pytest.raises(InputError, match=r"no such file or folder, nor is .*run.bars\.npz there; --data-dir"):
+        launch.load_data(job.run, tmp_path / "run")
+    for place in (there.parent, there):  # what it lies in, or itself
+        again = launch.load_data(job.run, place)
+        np.testing.assert_array_equal(again.x_train, job.data.x_train)
+        np.testing.assert_array_equal(again.y_train, job.data.y_train)
     shutil.copy(npz, here)
-    (tmp_path / "run" / "bars.npz").write_bytes(b"another")  # where it was goes before where it may have moved
-    np.testing.assert_array_equal(launch.load_data(job.run, tmp_path / "run").x_test, job.data.x_test)
+    there.write_bytes(b"another")  # where it was goes before where it may have moved
+    np.testing.assert_array_equal(launch.load_data(job.run, there.parent).x_test, job.data.x_test)
 
 
 def test_an_existing_folder_is_never_touched(npz, tmp_path):

@@ -94,7 +94,11 @@ def test_editing_scores_come_with_a_plot(run):
     found = measured(run, with_editing=True)
     assert 0 <= found["editing"]["transfer"]["reached"] <= 1
     assert (run.path / "editing.png").read_bytes().startswith(b"\x89PNG")
-    assert "taken for the target by a judge" in report.as_text(found)
+    for own, told in ((0.42, True), (0.02, False)):
+        found["editing"]["protocol"]["judge_error"] = own
+        text = report.as_text(found)
+        assert f"taken for the target by a judge (its own error: {own:.1%}" in text
+        assert ("too large to trust its scores" in text) == told
     assert plots.editing(found["editing"]).width > 500
 
 

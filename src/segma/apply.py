@@ -124,7 +124,8 @@ def class_samples(
 
 
 def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path, spread: float = 1.0) -> None:
-    """New samples as a picture with a row per class, as a GIF with a frame per draw, or, of tables, as a .csv."""
+    """New samples as a picture with a row per class, as a GIF with a frame per draw, or, of tables, as a .csv. One of
+    one class is a picture like the data's, of their size, so that every command takes it."""
     labels, is_image = None if label is None else [class_number(run, label)], len(run.shape) == 3
     draw.check_name(out, (".png", ".gif") if is_image else (".csv",))
     if n > (most := MOST_PICTURES if is_image else MOST_ROWS):
@@ -142,7 +143,7 @@ def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path
     elif out.suffix.lower() == ".gif":
         runs.write(out, draw.gif([draw.grid(x[:, i : i + 1], names) for i in range(n)]))
     else:
-        runs.write(out, draw.png(draw.grid(x, names)))
+        runs.write(out, draw.png(draw.as_image(x[0, 0]) if label is not None and n == 1 else draw.grid(x, names)))
 
 
 def as_csv(run: runs.Run, heads: Sequence[str], first: Iterable[tuple[object, ...]], x: np.ndarray) -> bytes:

@@ -19,6 +19,11 @@ def to_uint8(images: np.ndarray) -> np.ndarray:
     return np.round(np.clip(images, 0, 1) * 255).astype(np.uint8)
 
 
+def as_image(x: np.ndarray) -> Image.Image:
+    """(h, w, c) uint8, grey or RGB."""
+    return Image.fromarray(x[..., 0] if x.shape[2] == 1 else x)
+
+
 def enlarged(h: int, w: int, side: int) -> int:
     """By how many whole pixels to make one of an image for it to be about `side` large."""
     return max(1, round(side / max(h, w)))

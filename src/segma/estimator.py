@@ -1,6 +1,7 @@
 """SeGMA, the scikit-learn face of the package: fit on few labels, then classify, generate and edit."""
 
 from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -304,9 +305,9 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         return numbers if own == axis else torch.tensor(axis.groups, device=z.device)[numbers]
 
 
-def _finite(name: str, value: float) -> float:
-    if not np.isfinite(value):
-        raise InputError(f"{name} = {value}: wanted is a number")
+def _finite(name: str, value: Any) -> float:
+    if not isinstance(value, Real) or not np.isfinite(value):
+        raise InputError(f"{name} = {value!r}: wanted is a number")
     return float(value)
 
 

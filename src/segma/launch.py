@@ -135,10 +135,13 @@ def _found(name: str, data_dir: Path | None) -> str:
     """A file or folder of one's own that is no longer where it was may be in the data directory that was given."""
     if name in data.NAMED or Path(name).exists():
         return name
-    moved = Path(data_dir or "", Path(name).name)
-    if data_dir is None or not moved.exists():
-        raise InputError(f"{name}: no such file or folder; if it has moved, say with --data-dir what it lies in now")
-    return str(moved.resolve())
+    own = Path(name).name
+    places = [data_dir / own, *([data_dir] if data_dir.name == own else [])] if data_dir else []
+    found = next((place for place in places if place.exists()), None)
+    if found is None:
+        looked = f", nor is {places[0]} there" if places else ""
+        raise InputError(f"{name}: no such file or folder{looked}; --data-dir FOLDER, if it lies there now as {own}")
+    return str(found.resolve())
 
 
 def data_place(run: runs.Run, data_dir: Path | None = None) -> Path:
@@ -224,7 +227,7 @@ def measure(run: runs.Run, few: Data, model: AnyModel) -> dict:
     """The numbers of a run on its test split, or on the held-out rows, with the protocol that produced them."""
     split = "validation" if run.config.holdout else "test"
     if not len(few.x_test):
-        raise InputError(f"{few.name} has no test split: add one, or train with --set holdout=0.2")
+        raise InputError(f"{few.name} has no test split to measure on; train with one, or with --set holdout=0.2")
     found = evaluate(model, few.x_test, few.y_test, run.config, len(few.x_train))
     config, steps = run.config, runs.steps_done(run)
     if config.train_weights and found["confusion"] is not None:

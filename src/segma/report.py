@@ -12,6 +12,7 @@ from segma.metrics import editing, fid
 from segma.model import Model
 
 ALIKE = 0.9  # reconstruction errors above this share of the mean's: the decoder tells nothing apart
+DOUBT, DOUBTFUL = 0.1, ", too large to trust its scores"  # of a judge, from that error of its own on
 NAMED = 20  # classes whose labels are counted in a line
 SAMPLES = 10_000  # of the FID protocol; fewer are measured against as few real images, and marked
 FIDS = {"fid": "FID", "interpolation_fid": "interpolation FID", "reconstruction_fid": "reconstruction FID"}
@@ -153,7 +154,7 @@ def _scores(results: dict) -> list[str]:
     if "editing" in results:
         moved, pushed = results["editing"]["transfer"], results["editing"]["intensity"]
         own = results["editing"]["protocol"]["judge_error"]
-        judge = "a judge" if own is None else f"a judge (its own error: {own:.1%})"
+        judge = "a judge" if own is None else f"a judge (its own error: {own:.1%}{DOUBTFUL if own > DOUBT else ''})"
         lines.append(
             f"transfer: {moved['reached']:.1%} taken for the target by {judge}, {moved['steady']:.1%} get there "
             f"steadily, style kept {moved['style_kept']:.2f}, image kept {moved['image_kept']:.2f}"

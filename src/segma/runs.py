@@ -207,7 +207,7 @@ def read_tensors(path: Path, hint: str, device: str = "cpu") -> tuple[dict[str, 
         with safe_open(path, framework="pt", device=device) as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as problem:
-        raise InputError(f"{path} is damaged ({problem}): {hint}") from problem
+        raise InputError(f"{path} is damaged ({problem}): put a copy in its place, or train again") from problem
 
 
 def keep(run: Run, name: str, content: bytes) -> None:

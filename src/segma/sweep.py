@@ -81,7 +81,7 @@ def open_jobs(
             raise InputError(f"model = {config.model!r}: a sweep trains segma and cwae; train this one by itself")
         launch.choose_rows(whole, config)
         if not len(whole.x_test) and not config.holdout:
-            raise InputError(f"{whole.name} has no test split to compare on: add one, or --set holdout=0.2")
+            raise InputError(f"{whole.name} has no test split to compare on; give one, or --set holdout=0.2")
         path = out / folder_name(cell)
         if path.exists() and runs.read(path).config != config:
             raise InputError(f"{path} was made with other settings: choose another --out")

@@ -1,8 +1,10 @@
 """Commands that train: one model, one that was stopped, a grid of them."""
 
 import json
+import os
 import sys
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +13,8 @@ import typer
 from segma.cli.measuring import show_results
 from segma.cli.options import AsJson, DataDir, DataName, Device, bar
 from segma.errors import InputError, RunFailed
+
+BUSY = 0.75  # of the threads: a load from which others are likely in the way
 
 
 def train(
@@ -51,7 +55,7 @@ def resume(
     from segma import distributed, launch
 
     with distributed.group(launch.choose_device(device)):
-        _train(launch.resume(run, data_dir, device, bar))
+        _train(launch.resume(run, data_dir, device, bar), f" --data-dir {data_dir}" if data_dir else "")
 
 
 def sweep(
@@ -97,10 +101,12 @@ def sweep(
         raise RunFailed(f"{len(failed)} of {len(rows)} failed, losses that are not finite: {', '.join(failed)}")
 
 
-def _train(job: Any) -> None:
-    """Train with a live bar; the first Ctrl-C saves and says how to go on. Of several processes the first speaks."""
+def _train(job: Any, where: str = "") -> None:
+    """Train with a live bar; the first Ctrl-C saves and says how to go on, `where` too if that has to be said. Of
+    several processes the first speaks."""
     from segma import distributed, launch, progress, report
 
+    again = f"segma resume {job.run.path}{where}"
     with progress.interruptible() as interrupted:
         steps = launch.train(job, interrupted.is_set)
         if distributed.rank() > 0:
@@ -109,18 +115,17 @@ def _train(job: Any) -> None:
         several = f" x {distributed.size()}" if distributed.size() > 1 else ""
         print(f"run: {job.run.path} ({job.device}{several})", file=sys.stderr)
         print(report.in_hand(job.data), file=sys.stderr)
-        if job.run.config.critic and str(job.device) == "cpu":
-            note = "a critic makes a step two to four times as long on a CPU; --set critic=0 does without, less sharply"
+        for note in _slow(job, again) if str(job.device) == "cpu" else ():
             print(note, file=sys.stderr)
         try:
             last = progress.show(steps, job.run.config.epochs)
         except RunFailed as problem:
-            hint = f"; once mended, go on with: segma resume {job.run.path}" if problem.resumable else ""
+            hint = f"; once mended, go on with: {again}" if problem.resumable else ""
             raise RunFailed(f"{problem}{hint}") from problem
     if last is None:
         print(f"already finished, at step {job.state.step}", file=sys.stderr)
     elif last.step < last.last:
-        print(f"stopped at step {last.step}, saved; go on with: segma resume {job.run.path}", file=sys.stderr)
+        print(f"stopped at step {last.step}, saved; go on with: {again}", file=sys.stderr)
         raise typer.Exit(1)
     model = job.state.result.eval()
     if len(job.data.x_test):
@@ -132,3 +137,17 @@ def _train(job: Any) -> None:
     for picture in sorted((job.run.path / "samples").glob("*.png"))[-1:]:
         print(f"samples{'' if job.run.config.model == 'cwae' else ', one row per class'}: {picture}")
     print(f"run: {job.run.path}")
+
+
+def _slow(job: Any, again: str) -> Iterator[str]:
+    """What makes training on this CPU slow and can be helped."""
+    import torch
+
+    if job.run.config.critic:
+        yield "a critic makes a step two to four times as long on a CPU; --set critic=0 does without, less sharply"
+    threads, busy = torch.get_num_threads(), os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if threads > 1 and busy > BUSY * threads:
+        yield (
+            f"this machine is busy (load {busy:.1f}), so {threads} threads may wait for each other; if steps are slow: "
+            f"Ctrl-C, then OMP_NUM_THREADS=1 {again}"
+        )

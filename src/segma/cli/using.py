@@ -31,7 +31,7 @@ def classify(
         print(line, file=sys.stderr)
     print(json.dumps({"results": found}) if as_json else "\n".join(map(_likely, found)))
     if broken:
-        raise InputError("; ".join([*map(str, broken), f"the other {len(found)} are classified"]))
+        raise InputError("; ".join([*map(str, broken), f"{len(found)} of {len(found) + len(broken)} are classified"]))
 
 
 def _likely(row: dict) -> str:
@@ -44,7 +44,10 @@ def _likely(row: dict) -> str:
 def sample(
     run: RunPath,
     out: Out,
-    label: Annotated[str | None, typer.Option(metavar="CLASS", help="One class; else a row for each.")] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="CLASS", help="One class (of which -n 1 is a plain picture); else a row for each."),
+    ] = None,
     n: Annotated[str, typer.Option("-n", metavar="N", help="How many of each.")] = "10",
     seed: Annotated[str, typer.Option(metavar="S", help="The same seed gives the same samples.")] = "0",
     spread: Annotated[str, typer.Option(metavar="A", help="Below 1 more typical, above 1 more unusual.")] = "1",

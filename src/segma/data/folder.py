@@ -30,7 +30,8 @@ def load(
 ) -> Data:
     """Pictures in a sub-folder per class, those of no known class in `unlabeled/`; or a `labels.csv`, columns file and
     label, where a picture with an empty label or not listed is unlabelled. Where there is a `train/`, it and `test/`
-    are each such a folder. Hidden files and files that are no pictures by their suffix are passed over.
+    are each such a folder. These names count in any case, as `Unlabelled` too. Hidden files and files that are no
+    pictures by their suffix are passed over.
 
     Files are in the order of their names, classes too (by value where all are integers). Pictures come out grey if all
     of them are, else RGB. image_size resizes the shortest side to it and cuts out the centre square; without it all
@@ -51,7 +52,7 @@ def load(
     if "-1" in names:
         raise InputError(f"{root}: a class named -1; unlabelled pictures go into unlabeled/, or get an empty label")
     if len(names) < 2:
-        found = f"pictures of {len(names)} classes ({', '.join(names)})"
+        found = f"pictures of one class ({names.pop()})" if names else "pictures of no class"
         raise InputError(f"{root}: {found}, at least 2 needed; a sub-folder each, or a labels.csv, tells them apart")
     listing = train + test
     y, names = encode_labels([label for _, label in listing], classes, f"{root}: labels")
@@ -70,18 +71,21 @@ def _is_integer(name: str) -> bool:
 
 
 def _splits(root: Path) -> tuple[Listing, Listing]:
-    train, test = root / "train", root / "test"
-    if not train.is_dir():
-        if test.is_dir():
+    folders = [entry.name for entry in _visible(root) if _is_dir(entry)]
+    train, test, unlabelled = (
+        [f"{name}/" for name in folders if name.lower() in own] for own in (("train",), ("test",), UNLABELLED)
+    )
+    if not train:
+        if test:
             raise InputError(f"{root}: test/ without train/, allowed: both, only train/, or neither")
         return _listing(root), []
-    unlabelled = [file for name in UNLABELLED for file in pictures_below(root, f"{name}/")]
-    listing = _listing(root, "train/") + [(file, "") for file in unlabelled]
-    others = [entry.name for entry in _visible(root) if _is_dir(entry) or entry.name == "labels.csv"]
-    beside = [name for name in others if name not in ("train", "test", *UNLABELLED)]
+    listing = [pair for name in train for pair in _listing(root, name)]
+    listing += [(file, "") for name in unlabelled for file in pictures_below(root, name)]
+    beside = [name for name in folders if f"{name}/" not in train + test + unlabelled]
+    beside += ["labels.csv"] * (root / "labels.csv").is_file()
     if beside:
         warnings.warn(f"{root}: passed over beside train/ and test/: {', '.join(beside)}", stacklevel=3)
-    return listing, _listing(root, "test/") if test.is_dir() else []
+    return listing, [pair for name in test for pair in _listing(root, name)]
 
 
 def _visible(folder: Path) -> list[os.DirEntry]:
@@ -119,7 +123,7 @@ def _listing(root: Path, below: str = "") -> Listing:
         return _from_csv(root, below)
     listing: Listing = []
     for entry in _visible(root / below):
-        path, label = root / below / entry.name, "" if entry.name in UNLABELLED else entry.name
+        path, label = root / below / entry.name, "" if entry.name.lower() in UNLABELLED else entry.name
         if not _is_dir(entry):
             if _is_picture(entry.name):
                 allowed = "a folder per class, unlabeled/, or a labels.csv"

@@ -175,7 +175,7 @@ def check(data: Data, n: int, rows: int | None) -> None:
         raise InputError(f"{data.name} is a table of shape {data.shape}: FID is for images, grey or RGB")
     if not len(data.x_test):
         raise InputError(
-            f"{data.name} has no test split, against which FID is measured: add one, or train with a holdout"
+            f"{data.name} has no test split, against which FID is measured; train with one, or --set holdout=0.2"
         )
     for what, count in (("training rows", len(data.x_train)), ("test rows", len(data.x_test)), ("samples", n)):
         if count < LEAST:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from segma import data
 from segma.data import sources
 from segma.data.arrays import read_npz
 from segma.errors import InputError
@@ -25,6 +26,7 @@ KNOWN = {
     *sources.INCEPTION.values(),
 }
 SOURCE = f"pytorch-fid's {', '.join(sources.INCEPTION)}, or an .npz of that state dict"
+WANTED = f"`segma data fetch inception`, or --inception FILE: {SOURCE}"
 EPS = 1e-3  # of the graph's batch norm
 
 
@@ -164,15 +166,17 @@ def network() -> nn.Sequential:
 
 
 def find(given: Path | None, data_dir: Path) -> Path:
-    """The weights file: as given, else the one in the folder given, or in the data directory."""
-    named = given is not None and not given.is_dir()
-    folder = data_dir if given is None else given
-    found = [folder] if named else sources.inception_files(folder)
+    """The weights file: as given, else the one in the folder given; else in the data directory, or in the usual one."""
+    if given is not None and not given.is_dir():
+        if not given.is_file():
+            raise InputError(f"{given}: no such file; {WANTED}")
+        return given
+    folders = [data_dir, data.data_dir(None)] if given is None else [given]
+    folder, found = next(((at, files) for at in folders if (files := sources.inception_files(at))), (folders[0], []))
+    if not found:
+        raise InputError(f"{folder} has no weights of the FID network; {WANTED}")
     if len(found) > 1:
         raise InputError(f"{folder} holds {', '.join(path.name for path in found)}: choose one with --inception FILE")
-    if not found or not found[0].is_file():
-        missing = f"{given}: no such file" if named else f"{folder} has no weights of the FID network"
-        raise InputError(f"{missing}; `segma data fetch inception`, or --inception FILE: {SOURCE}")
     return found[0]
 
 

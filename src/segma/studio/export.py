@@ -10,7 +10,7 @@ import torch
 import segma
 from segma import draw
 from segma.estimator import KINDS
-from segma.studio import session, view
+from segma.studio import session
 from segma.studio.session import Edit, Given
 from segma.studio.shelf import Opened
 
@@ -28,20 +28,20 @@ def files(opened: Opened, given: Given, edit: Edit) -> dict[str, File]:
     path = session.way(opened, torch.from_numpy(given.z), z, STEPS)
     heads = [f"{share:.0%}" for share in np.linspace(0, 1, STEPS)]
     found = {
-        "picture.png": (draw.png(view.as_image(now)), "image/png", f"the picture, {w} x {h} as the model makes it"),
+        "picture.png": (draw.png(draw.as_image(now)), "image/png", f"the picture, {w} x {h} as the model makes it"),
         "picture-large.png": (draw.png(large(now)), "image/png", "the same, each pixel enlarged"),
         "path.gif": (draw.gif(draw.frames(path[None], heads), 150), "image/gif", "from the picture given to this one"),
         "code.json": (code(opened, given, edit), "application/json", "its code, the edits, the posterior"),
     }
     if not given.word.startswith("test:"):
         name = given.word if given.word.endswith(".png") else f"{given.word}.png"
-        found[name] = (draw.png(view.as_image(given.x)), "image/png", "what was given, as the model sees it")
+        found[name] = (draw.png(draw.as_image(given.x)), "image/png", "what was given, as the model sees it")
     return found
 
 
 def large(x: np.ndarray, side: int = 512):
     times = draw.enlarged(*x.shape[:2], side)
-    return view.as_image(x.repeat(times, axis=0).repeat(times, axis=1))
+    return draw.as_image(x.repeat(times, axis=0).repeat(times, axis=1))
 
 
 def code(opened: Opened, given: Given, edit: Edit) -> bytes:

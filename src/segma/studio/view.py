@@ -25,14 +25,9 @@ def data_url(content: bytes, kind: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
-def as_image(x: np.ndarray) -> Image.Image:
-    """(h, w, c) uint8, grey or RGB."""
-    return Image.fromarray(x[..., 0] if x.shape[2] == 1 else x)
-
-
 def pixels(x: np.ndarray, alt: str, classes: str = "") -> str:
     """A picture in the model's resolution; the style sheet enlarges it without blur."""
-    source = data_url(draw.png(as_image(x)), "image/png")
+    source = data_url(draw.png(draw.as_image(x)), "image/png")
     return f'<img class="pixels {classes}" alt="{escape(alt)}" src="{source}">'
 
 
