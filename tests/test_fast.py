@@ -25,6 +25,7 @@ CONFIGS = {
     "norm in the decoder": dataclasses.replace(NORM, network="deep"),
     "strided": STRIDED,
     "shares": dataclasses.replace(STRIDED, train_weights=True),
+    "balanced": dataclasses.replace(STRIDED, balanced=True),
     "critic": dataclasses.replace(CRITIC, likeness=0.0),
     "likeness": CRITIC,
 }

@@ -22,7 +22,7 @@ CASES = {
     "norm": NORM,
     "clipped": CLIPPED,
     "held out": HELD,
-    "shares": VIEWS | {"train_weights": True},
+    "shares": VIEWS | {"train_weights": True, "balanced": True},
     "critic": VIEWS | {"critic": 2.0, "likeness": 3.0},
 }
 

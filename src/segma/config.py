@@ -42,6 +42,7 @@ class Config:
     gamma_scale: float = 1.0  # multiplies Silverman's bandwidth
     phi: str = "auto"  # paper, exact, or auto: the paper's for latent_dim >= 10
     all_rows: bool = True  # reconstruction and distance on the labelled rows too, not on the unlabelled alone
+    balanced: bool = False  # in the distance the codes of a class weigh p_k together, however many there are of it
     kappa: float = 0.0  # weight of the consistency of two views; 0 is off
     confidence: float = 0.95  # posterior above which an unlabelled row teaches its strong view
     views: str = "none"  # how views are made (data/views.py)
