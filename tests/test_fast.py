@@ -26,7 +26,6 @@ CONFIGS = {
     "strided": STRIDED,
     "shares": dataclasses.replace(STRIDED, train_weights=True),
     "balanced": dataclasses.replace(STRIDED, balanced=True),
-    "weight decay": dataclasses.replace(STRIDED, weight_decay=20.0),
     "critic": dataclasses.replace(CRITIC, likeness=0.0),
     "likeness": CRITIC,
 }

@@ -156,7 +156,7 @@ def test_every_recipe_builds(model, data):
 
 
 def test_settings_of_another_model_are_refused():
-    wrong = [{"pretrain": 0.1}, {"model": "cwae", "draws": 3}]
+    wrong = [{"weight_decay": 0.1}, {"model": "cwae", "draws": 3}]
     wrong += [
         {"model": "adgm", "average": 0.9},
         {"model": "triple-gan", "alpha": 3.0},

@@ -15,7 +15,7 @@ SMALL = {"hidden": "16", "latent_dim": 4, "batch_size": 20, "epochs": 3, "learni
 VIEWS = SMALL | {"views": "affine", "kappa": 5.0, "confidence": 0.4, "all_rows": False, "average": 0.9}
 NORM = VIEWS | {"network": "residual", "filters": "4", "hidden": ""}
 CLIPPED = SMALL | {"clip_norm": 1.0, "clip_value": 0.05, "train_variances": True, "train_weights": True}
-HELD = SMALL | {"holdout": 0.25, "weight_decay": 20.0}
+HELD = SMALL | {"holdout": 0.25}
 CASES = {
     "paper": SMALL,
     "views": VIEWS,

@@ -292,32 +292,6 @@ def test_clipping_as_the_authors_do_it(norm, value):
     torch.testing.assert_close(clipped, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_weight_decay_is_that_of_adamw_on_what_reads():
-    """Against PyTorch's AdamW, given the same gradients; what draws, biases and means of the mixture do not decay."""
-    x, y, _ = toy()
-    config = dataclasses.replace(SMALL, weight_decay=20.0, schedule="cosine", network="strided", filters=(4,))
-    data = Data("toy", x.numpy(), y.numpy(), x.numpy()[:0], y.numpy()[:0], ("a", "b", "c"))
-    state = State.start(launch.new_model(data, config), config)
-    named = {name: p for name, p in state.model.named_parameters() if p.requires_grad}
-    twins = {name: p.detach().clone() for name, p in named.items()}
-    reads = [name for name in named if name.startswith("encoder") and name.endswith("weight")]
-    assert len(reads) == 3
-    groups = [
-        {"params": [twins[name] for name in named if (name in reads) == decays], "weight_decay": 20.0 * decays}
-        for decays in (True, False)
-    ]
-    theirs = torch.optim.AdamW(groups)
-    last = steps_in_all(config, len(x))
-    for step in fit(state, x, y, config):
-        for group in theirs.param_groups:
-            group["lr"] = rate(step.number - 1, last, config)
-        for name, twin in twins.items():
-            twin.grad = named[name].grad.clone()
-        theirs.step()
-        for name, twin in twins.items():
-            torch.testing.assert_close(named[name].detach(), twin, rtol=1e-4, atol=1e-6)
-
-
 def test_averaged_weights():
     """The first averages are plain means of the weights so far, later ones decay."""
     x, y, _ = toy()

@@ -62,7 +62,7 @@ class Config:
     learning_rate: float = 3e-4
     schedule: str = "constant"  # or cosine: down to 0 at the last step; tail: from 30 % on, exponentially to 3 %
     warmup: int = 0  # steps over which the rate rises to its value
-    weight_decay: float = 0.0  # AdamW's, of the encoder's products; of the rivals: times half the squared weights
+    weight_decay: float = 0.0  # of the rivals: times half the squared weights
     clip_norm: float = 0.0  # global gradient norm; 0 is off
     clip_value: float = 0.0  # then each gradient's size; 0 is off
     average: float = 0.0  # decay of the averaged weights that are used after training; 0 is off

@@ -54,7 +54,7 @@ def fast_step(
 ) -> tuple[Callable[[], Tensor], Vectors]:
     """The step as a function: batch, terms, backward pass, clipping, Adam, averaged weights; and the vectors into which
     it has moved the state's numbers. A GPU records it, a CPU runs it."""
-    group, vectors = state.optimizer.param_groups[0], lay_out([state], state.model.precision, config.weight_decay)
+    group, vectors = state.optimizer.param_groups[0], lay_out([state], state.model.precision)
     beside = Beside(vectors.weights.is_cuda)
     parts = Parts(compiled(distance_term), compiled(label_terms), compiled(picture_term), beside)
     update = compiled(adam)

@@ -68,11 +68,6 @@ class Model(Form):
             colours.copy_(mean.clamp(0.01, 0.99).logit()[:, None].expand_as(colours))
 
     @property
-    def faded(self) -> list[nn.Parameter]:
-        """What weight decay takes from: all that reads but biases and norms."""
-        return [p for p in self.encoder.parameters() if p.ndim > 1]
-
-    @property
     def class_weights(self) -> Float[Tensor, " k"]:
         return self.mixture.weights
 

@@ -114,7 +114,6 @@ BEST_DATA: dict[str, dict] = {
         "clip_norm": 60.0,
         "critic": 5.0,
         "average": 0.999,
-        "weight_decay": 0.2,  # a reader that forgets errs less (experiments.md)
         "epochs": 140,  # as many steps as on MNIST
     },
     "celeba": {

@@ -138,7 +138,7 @@ def _together(
 ) -> Callable[[], Tensor]:
     """One step of all models, as fast.fast_step is of one; returns what step.NAMES lists, a row per model."""
     model, group = states[0].model.train(), states[0].optimizer.param_groups[0]
-    vectors, trained = lay_out(states, model.precision, config.weight_decay), group["params"]
+    vectors, trained = lay_out(states, model.precision), group["params"]
     compiled, beside = fast.compiler(last if speeds.is_cuda else 0), layers.Beside(speeds.is_cuda)
     update, terms_of = compiled(adam), BatchTerms(model)
     parts = Parts(*(_of_all(part, compiled) for part in Parts()[:3]), beside)

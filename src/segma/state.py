@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from segma.baselines import RIVALS, AnyModel
+from segma.baselines import AnyModel
 from segma.config import Config
 
 
@@ -34,8 +34,9 @@ class State:
         rate = torch.tensor(config.learning_rate, device="cuda") if cuda else config.learning_rate
         trained = [p for p in model.parameters() if p.requires_grad]
         betas = getattr(model, "BETAS", (0.9, 0.999))
-        decay = config.weight_decay if config.model in RIVALS else 0.0  # ours is a part of the step
-        optimizer = torch.optim.Adam(trained, lr=rate, betas=betas, weight_decay=decay, fused=True, capturable=cuda)
+        optimizer = torch.optim.Adam(
+            trained, lr=rate, betas=betas, weight_decay=config.weight_decay, fused=True, capturable=cuda
+        )
         average = copy.deepcopy(model).requires_grad_(False).eval() if config.average else None
         return cls(model, average, optimizer)
 

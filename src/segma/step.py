@@ -197,8 +197,6 @@ def update(state: State, terms: Terms, config: Config) -> Float[Tensor, " names"
         clip_grads_with_norm_(trained, config.clip_norm, norm)
     if config.clip_value:
         clip_grad_value_(trained, config.clip_value)
-    if config.weight_decay:
-        fade(state.model.faded, state.optimizer.param_groups[0]["lr"], config.weight_decay)
     state.optimizer.step()
     if state.average:
         steps = state.optimizer.state[trained[0]]["step"]
@@ -208,13 +206,6 @@ def update(state: State, terms: Terms, config: Config) -> Float[Tensor, " names"
             config.average,
         )
     return distributed.mean(torch.stack([*terms, loss, norm]).detach())
-
-
-@torch.no_grad()
-def fade(weights: Iterable[Tensor], rate: Number, decay: Number) -> None:
-    """AdamW's weight decay: each step takes the share rate * decay of a weight, before Adam moves it."""
-    for weight in weights:
-        weight -= rate * decay * weight
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from segma.config import Config
 from segma.objective import Terms
 from segma.state import State
-from segma.step import Scales, blend, fade
+from segma.step import Scales, blend
 
 PIECE = 2**19  # numbers that a CPU updates at once
 ALIGNED = 64  # numbers between the starts of two weights: matrix products are twice as fast at 16 bytes
@@ -27,10 +27,9 @@ class Vectors(NamedTuple):
     steps: Float[Tensor, ""]
     average: Float[Tensor, "models size"] | None
     low: Tensor | None  # the weights in the networks' precision, where that is lower
-    decay: Float[Tensor, " size"] | None  # of each weight
 
 
-def lay_out(states: Sequence[State], precision: torch.dtype = torch.float32, weight_decay: float = 0.0) -> Vectors:
+def lay_out(states: Sequence[State], precision: torch.dtype = torch.float32) -> Vectors:
     """Move the numbers of states into a matrix; models and optimisers keep views, so whoever reads them sees no change.
 
     The states are of one shape and equally far.
@@ -57,12 +56,7 @@ def lay_out(states: Sequence[State], precision: torch.dtype = torch.float32, wei
             for name, view in zip(names, views(average[row], trained), strict=True):
                 means[name].data = view.copy_(means[name].detach())
     low = weights.to(precision) if precision.itemsize < 4 else None
-    decay = torch.zeros_like(weights[0]) if weight_decay else None
-    if decay is not None:
-        faded = set(states[0].model.faded)
-        for p, part in zip(first, views(decay, first), strict=True):
-            part.fill_(weight_decay if p in faded else 0.0)
-    return Vectors(weights, gradients, moment, square, steps, average, low, decay)
+    return Vectors(weights, gradients, moment, square, steps, average, low)
 
 
 def views(row: Float[Tensor, " size"], parameters: Sequence[Tensor]) -> Iterator[Tensor]:
@@ -99,7 +93,7 @@ def adam(
     config: Config,
 ) -> Float[Tensor, "*models names"]:
     """Clip by norm, then by value; Adam; averaged weights. Returns what step.NAMES lists, for each model."""
-    weights, gradient, moment, square, steps, average, low, decay = vectors
+    weights, gradient, moment, square, steps, average, low = vectors
     norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
     steps += 1
     if not weights.is_cuda:
@@ -109,8 +103,6 @@ def adam(
             gradient = gradient * (config.clip_norm / (norm + 1e-6)).clamp(max=1)
         if config.clip_value:
             gradient = gradient.clamp(-config.clip_value, config.clip_value)
-        if decay is not None:
-            fade([weights], rate, decay)
         moment.lerp_(gradient, 1 - beta1)
         square.lerp_(gradient * gradient, 1 - beta2)
         grown = [-(steps * math.log(beta)).expm1() for beta in (beta1, beta2)]  # 1 - beta^steps, with all its digits
@@ -137,15 +129,12 @@ def _rows_at_once(
     rates = rate.flatten().tolist() if isinstance(rate, Tensor) else [rate]
     for row, (speed, size) in enumerate(zip(rates, norm.flatten().tolist(), strict=True)):
         shrink = config.clip_norm / (size + 1e-6) if config.clip_norm and size > config.clip_norm else None
-        pieces = [matrix[row].split(PIECE) for matrix in vectors[:4]]
-        decays = [None] * len(pieces[0]) if vectors.decay is None else vectors.decay.split(PIECE)
-        for weights, gradient, moment, square, decay in zip(*pieces, decays, strict=True):
+        pieces = (matrix[row].split(PIECE) for matrix in vectors[:4])
+        for weights, gradient, moment, square in zip(*pieces, strict=True):
             if shrink is not None:
                 gradient *= shrink
             if config.clip_value:
                 gradient.clamp_(-config.clip_value, config.clip_value)
-            if decay is not None:
-                fade([weights], speed, decay)
             torch._fused_adam_(
                 *([weights], [gradient], [moment], [square], [], [vectors.steps]),
                 lr=speed,

@@ -24,7 +24,7 @@ OURS = (  # settings that no rival has a use for
     *("start_at_mean", "mean_distance", "train_weights", "train_variances", "clouds", "alpha", "gamma_scale", "phi"),
     *("all_rows", "kappa", "confidence", "views", "critic", "likeness", "average"),
 )
-THEIRS = ("auxiliary_dim", "inner_hidden", "draws", "likelihood", "pretrain")
+THEIRS = ("auxiliary_dim", "inner_hidden", "draws", "likelihood", "pretrain", "weight_decay")
 __all__ = ["ADGM", "M1M2", "RIVALS", "AnyModel", "Rival", "Rows", "TripleGAN", "build", "classifies", "encodes"]
 
 
