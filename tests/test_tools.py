@@ -32,13 +32,32 @@ def test_settings_are_compared_and_one_that_fails_leaves_the_others(npz, monkeyp
     monkeypatch.setattr(sys, "argv", ["compare.py", *words])
     tool("compare").main()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0::2] == [words[-3], words[-2], words[-1]]
+    assert lines[0:6:2] == [words[-3], words[-2], words[-1]]
     assert "wanted is a number" in lines[3]
     for line in (lines[1], lines[5]):
         parts = line.split()
         assert parts[:2] == ["held", "out"]
         assert float(parts[parts.index("disagree") + 1].rstrip("%")) <= 100
     assert lines[1] != lines[5]
+    assert lines[6].startswith("gain")  # of the third over the first; the second failed
+    assert lines[6].endswith(words[-1])
+    assert len(lines) == 7
+
+
+def test_the_gain_is_the_difference_of_the_errors_by_few_labels():
+    """With labels for all that differ it is exact; with few it is right on average, and its deviation is its own."""
+    compare, rng = tool("compare"), np.random.default_rng(0)
+    truth = rng.integers(0, 3, 4000)
+    opinions = np.where(rng.random((3, 2, 4000)) < np.array([0.04, 0.02, 0.05])[:, None, None], (truth + 1) % 3, truth)
+    errors = (opinions != truth).mean(axis=(1, 2))
+    for (gain, deviation), error in zip(compare.gains(opinions, truth, 4000), errors, strict=True):
+        assert gain == pytest.approx(errors[0] - error)
+        assert (deviation > 0) == (gain != 0)
+    few = np.array(
+        [compare.gains(opinions[:, :, order], truth[order], 40) for order in map(rng.permutation, [4000] * 300)]
+    )
+    assert few[:, 1, 0].mean() == pytest.approx(errors[0] - errors[1], abs=4 * few[:, 1, 0].std() / 300**0.5)
+    assert few[:, 1, 1].mean() == pytest.approx(few[:, 1, 0].std(), rel=0.2)
 
 
 def test_a_shipped_run_is_half_the_size_and_says_nothing_of_its_maker(tmp_path, monkeypatch):
