@@ -267,7 +267,9 @@ def test_pictures_of_two_sizes_are_checked_as_they_would_train(call, tmp_path):
     assert "--set image_size=64" in err
     status, out, _ = call("data", "check", tmp_path / "own", "--set", "image_size=16")
     assert status == 0
-    assert "shape: [16, 16, 3]" in out
+    assert "images of 16x16x3" in out
+    assert out.splitlines()[3].split() == ["a", "2", "0"]
+    assert out.splitlines()[6].split() == ["in", "all", "4", "0"]
 
 
 def test_a_table_as_text_trains_and_keeps_the_names_of_its_columns(call, tmp_path):
@@ -340,6 +342,8 @@ def test_data_commands(call, tmp_path):
         (["classify", "RUN", "nowhere.png"], "nowhere.png: no such file"),
         (["classify", "RUN", "RUN/config.json"], "not a picture"),
         (["data", "check", "cifar"], "cifar"),
+        (["evaluate", "digits", "--inception", "file"], "goes with --fid"),
+        (["evaluate", "digits", "--samples", "100"], "goes with --fid"),
         (["data", "check", "digits", "--set", "labels=3"], "image_size and skip_broken alone"),
         (["data", "fetch", "cifar"], "cifar"),
     ],

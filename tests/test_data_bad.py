@@ -22,13 +22,13 @@ from segma.data import celeba, folder, mnist, sources, svhn
 from segma.data.arrays import encode_labels, from_npz, images_or_table
 from segma.data.labels import hide, hold_out
 from segma.data.pictures import picture
-from segma.errors import InputError
+from segma.errors import InputError, RunFailed
 
 
 @contextmanager
-def refused(*pieces: object) -> Iterator[None]:
+def refused(*pieces: object, error: type[Exception] = InputError) -> Iterator[None]:
     """Expects an InputError of one line that holds every one of these pieces of text."""
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(error) as caught:
         yield
     message = str(caught.value)
     assert "\n" not in message
@@ -508,6 +508,7 @@ def test_fetching_what_cannot_be_fetched(tmp_path, monkeypatch):
     with refused("'mnits'", "digits, mnist, svhn, celeba"):
         sources.fetch("mnits", tmp_path)
     monkeypatch.setitem(sources.URLS, "svhn", ("http://127.0.0.1:9/", sources.URLS["svhn"][1]))
-    with refused("cannot download", "train_32x32.mat, test_32x32.mat", "http://127.0.0.1:9/", tmp_path / "svhn"):
+    pieces = ("cannot download", "train_32x32.mat, test_32x32.mat", "http://127.0.0.1:9/", tmp_path / "svhn")
+    with refused(*pieces, error=RunFailed):  # a job that failed, not a wrong call
         sources.fetch("svhn", tmp_path)
     assert [p for p in tmp_path.rglob("*") if p.suffix != ".part"] == []

@@ -15,7 +15,7 @@ from data_files import idx, write_celeba, write_mnist, write_svhn
 from segma import data
 from segma.data import mnist, sources
 from segma.data.arrays import fingerprint
-from segma.errors import InputError
+from segma.errors import InputError, RunFailed
 
 
 def test_data_dir(monkeypatch, tmp_path):
@@ -106,7 +106,7 @@ def test_the_network_of_fid_is_fetched_into_the_data_directory_itself(tmp_path, 
     (name,), served = sources.INCEPTION, tmp_path / "owner" / "mnist"
     monkeypatch.setitem(sources.URLS, "inception", (sources.URLS["mnist"][0], [name]))
     (served / name).write_bytes(b"weights")
-    with pytest.raises(InputError, match="not the owners' file"):
+    with pytest.raises(RunFailed, match="not the owners' file"):
         sources.fetch("inception", tmp_path / "mine")
     monkeypatch.setitem(sources.INCEPTION, name, hashlib.sha256(b"weights").hexdigest())
     assert sources.fetch("inception", tmp_path / "mine") == [tmp_path / "mine" / name]
@@ -122,12 +122,12 @@ def test_the_network_of_fid_is_fetched_into_the_data_directory_itself(tmp_path, 
 def test_fetching_another_file(tmp_path, owners, spoil):
     theirs = owners / "train-images-idx3-ubyte.gz"
     theirs.write_bytes(spoil(theirs.read_bytes()))
-    with pytest.raises(InputError, match=r"train-images-idx3-ubyte\.gz"):
+    with pytest.raises(RunFailed, match=r"train-images-idx3-ubyte\.gz"):
         sources.fetch("mnist", tmp_path / "mine")
     assert not (tmp_path / "mine" / "mnist" / theirs.name).exists()
     theirs.unlink()
-    with pytest.raises(InputError, match=r"404.* put train-images-idx3-ubyte.gz, .* into "):
+    with pytest.raises(RunFailed, match=r"404.* put train-images-idx3-ubyte.gz, .* into "):
         sources.fetch("mnist", tmp_path / "mine")
-    with pytest.raises(InputError, match="404"):
+    with pytest.raises(RunFailed, match="404"):
         sources.fetch("mnist", tmp_path / "nothing")
     assert not (tmp_path / "nothing" / "mnist").exists()

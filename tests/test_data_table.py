@@ -85,7 +85,7 @@ def test_columns_by_name(file):
         ("1,two,3\n4,5,6\n", "1, two, 3 in its first line, allowed: names of columns, or numbers"),
         ("a,label\n1,x\n2\n", "line 3 has 1 cells, the first one 2"),
         ("a,town,label\n1,2,x\n\n2,Rome,y\n", "line 4, column town: 'Rome'"),
-        ("a,b,label\n1,2,x\n2,,y\n", "line 3, column b: ''"),
+        ("a,b,label\n1,2,x\n2,,y\n", "line 3, column b: ''; fill gaps in"),
         ("a,label\n1,x\nnan,y\n", "1 values are NaN, infinite or too large for float32, the first in row 1"),
         ("a,label\n1,x\n2,x\n", "1 classes (x), at least 2 needed"),
         ("label\nx\ny\n", "shape (2, 0)"),

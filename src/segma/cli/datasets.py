@@ -40,7 +40,7 @@ def check(
         raise InputError(f"--set {key}: data are read with image_size and skip_broken alone")
     config = override(Config(), changes)
     found = sources.check(name, data_dir, bar, config.image_size, config.skip_broken)
-    print(json.dumps(found) if as_json else "\n".join(f"{key}: {value}" for key, value in found.items()))
+    print(json.dumps(found) if as_json else sources.as_text(found))
 
 
 def fetch(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None) -> None:

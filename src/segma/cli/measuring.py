@@ -16,8 +16,8 @@ def evaluate(
     fid: Annotated[bool, typer.Option("--fid", help="Also FID, KID, interpolation and reconstruction FID.")] = False,
     editing: Annotated[bool, typer.Option("--editing", help="Also how well transfer and intensity work.")] = False,
     samples: Annotated[
-        str, typer.Option(metavar="N", help="Images to generate for FID; fewer than 10,000 are marked.")
-    ] = "10000",
+        str | None, typer.Option(metavar="N", help="Images to generate for FID, else 10,000; fewer are marked.")
+    ] = None,
     inception: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Weights of the FID network; else in the data directory.")
     ] = None,
@@ -32,7 +32,10 @@ def evaluate(
     from segma import launch, report, runs
     from segma.config import whole
 
-    count, opened = whole("--samples", samples, 2), runs.read(run)
+    for name, given in (("--samples", samples), ("--inception", inception)):
+        if given is not None and not fid:
+            raise InputError(f"{name} {given}: is for FID, so it goes with --fid")
+    count, opened = whole("--samples", samples or "10000", 2), runs.read(run)
     model = runs.load_model(opened, launch.choose_device(device))
     results = report.measure(opened, model, data_dir, inception, count if fid else None, editing, bar)
     show_results(opened, results, as_json)

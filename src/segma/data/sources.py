@@ -12,7 +12,7 @@ import numpy as np
 from segma.data import NAMED, celeba, load, mnist, svhn
 from segma.data import data_dir as place
 from segma.data.arrays import Data, Progress, fingerprint
-from segma.errors import InputError
+from segma.errors import InputError, RunFailed
 
 ABOUT = {
     "digits": "1,797 handwritten digits, 8 x 8 grey, inside scikit-learn",
@@ -85,6 +85,20 @@ def check(
     return found
 
 
+def as_text(found: dict) -> str:
+    """What `check` found, for reading."""
+    size = "x".join(map(str, found["shape"]))
+    rows = f"images of {size}" if found["kind"] == "image" else f"rows of {size} numbers"
+    lines = [f"{found['name']}: {rows}, {found['dtype']}", ""]
+    names = [*found["classes"], "unlabelled", "in all"]
+    wide = max(map(len, names))
+    lines.append(f"{'class':{wide}} {'train':>9} {'test':>9}")
+    splits = [[*part["classes"].values(), part["unlabelled"], part["n"]] for part in (found["train"], found["test"])]
+    lines += [f"{name:{wide}} {a:9,} {b:9,}" for name, a, b in zip(names, *splits, strict=True)]
+    originals = [f"{file}: {'' if own else 'not '}the owners' file" for file, own in found.get("originals", {}).items()]
+    return "\n".join([*lines, "", *originals, f"fingerprint: {found['fingerprint']}"])
+
+
 def counts(y: np.ndarray, data: Data) -> dict:
     """How many rows there are, without a label and of each class."""
     unlabelled, *labelled = np.bincount(y + 1, minlength=len(data.classes) + 1).tolist()
@@ -129,7 +143,7 @@ def fetch(name: str, data_dir: Path | str | None = None, progress: Progress | No
     except (OSError, HTTPException) as error:
         with contextlib.suppress(OSError):
             folder.rmdir()  # if it is empty: a folder says that there are data
-        raise InputError(
+        raise RunFailed(
             f"{name}: cannot download ({error}); put {', '.join(wanted)} from {base} into {folder}"
         ) from error
 
@@ -143,6 +157,9 @@ def _download(name: str, url: str, path: Path, progress: Progress | None) -> Pat
             file.write(chunk)
     if size and part.stat().st_size != size:
         raise OSError(f"{part.stat().st_size} of {size} bytes of {url} came")
-    if not _is_original(name, path.name.removesuffix(".gz"), part):
-        raise InputError(f"{url}: not the owners' file, by its digest; it is left at {part}")
+    own = False
+    with contextlib.suppress(InputError):  # a damaged gzip has no digest
+        own = _is_original(name, path.name.removesuffix(".gz"), part)
+    if not own:
+        raise RunFailed(f"{url}: not the owners' file, by its digest; it is left at {part}")
     return part.rename(path)

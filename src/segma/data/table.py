@@ -62,6 +62,7 @@ def read(path: Path, only: Sequence[str] = ()) -> Table:
         where = f"column {columns[i]}" if columns else f"column {i + 1}"
         hint = f"; labels are in a column called {LABEL}" if names and LABEL not in names else ""
         hint = "; numbers have a decimal point" if _is_number(cell.replace(",", ".", 1)) else hint
+        hint = hint if cell else "; fill gaps in, with the column's median for instance, or leave their lines out"
         raise InputError(f"{path}: not a table of numbers: line {line}, {where}: {cell!r}{hint}") from None
     labels = [cells[names.index(LABEL)] for _, cells in numbered] if LABEL in names else None
     return Table(columns, x, labels)
