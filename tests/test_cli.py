@@ -171,6 +171,7 @@ def test_sample_writes_pictures(call, run, tmp_path):
     assert call("sample", run, "--label", 3, "-n", 4, "--out", tmp_path / "three.png")[0] == 0
     assert call("sample", run, "--label", 3, "-n", 4, "--out", tmp_path / "again.png")[0] == 0
     assert call("sample", run, "--label", 3, "-n", 4, "--seed", 1, "--out", tmp_path / "other.png")[0] == 0
+    assert call("sample", run, "--label", 8, "--label", 3, "-n", 4, "--out", tmp_path / "two.png")[0] == 0
     assert call("sample", run, "-n", 5, "--out", tmp_path / "moving.gif")[0] == 0
     assert call("sample", run, "--label", 3, "-n", 1, "--out", tmp_path / "one.png")[0] == 0
     size = {}
@@ -179,6 +180,9 @@ def test_sample_writes_pictures(call, run, tmp_path):
             size[path.name] = (*picture.size, getattr(picture, "n_frames", 1))
     assert size["all.png"][0] > 500 > 480 < size["all.png"][1]
     assert size["three.png"][1] < 60
+    assert size["three.png"][1] < size["two.png"][1] < 2 * size["three.png"][1]
+    with Image.open(tmp_path / "two.png") as two, Image.open(tmp_path / "three.png") as three:  # both from the top
+        assert two.crop((0, 0, *three.size)).tobytes() != three.tobytes()  # eights come first, as asked
     assert size["one.png"] == (8, 8, 1)
     (row,) = json.loads(call("classify", run, tmp_path / "one.png", "--json")[1])["results"]
     assert row["class"] == "3"

@@ -123,18 +123,20 @@ def class_samples(
     return x.reshape(len(labels), n, *x.shape[1:])
 
 
-def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path, spread: float = 1.0) -> None:
-    """New samples as a picture with a row per class, as a GIF with a frame per draw, or, of tables, as a .csv. One of
-    one class is a picture like the data's, of their size, so that every command takes it."""
-    labels, is_image = None if label is None else [class_number(run, label)], len(run.shape) == 3
+def write_samples(run: runs.Run, classes: Sequence[str], n: int, seed: int, out: Path, spread: float = 1.0) -> None:
+    """New samples of some classes, or of all: a picture with a row for each, a GIF with a frame per draw, of tables a
+    .csv. One of one class is a picture like the data's, of their size, so that every command takes it."""
+    labels, is_image = [class_number(run, name) for name in classes] or None, len(run.shape) == 3
     draw.check_name(out, (".png", ".gif") if is_image else (".csv",))
     if n > (most := MOST_PICTURES if is_image else MOST_ROWS):
         raise InputError(f"-n {n}: allowed is 1 to {most}")
     model = runs.load_model(run)
     names = [run.classes[i] for i in labels or range(len(run.classes))]
     if len(model.class_weights) != len(run.classes):
-        if label is not None:
-            raise InputError(f"--label {label}: {run.path} is of the model {run.config.model}, which has no classes")
+        if classes:
+            raise InputError(
+                f"--label {classes[0]}: {run.path} is of the model {run.config.model}, which has no classes"
+            )
         names = [""] * len(model.class_weights)
     x = class_samples(model, n, seed, labels, spread)
     if not is_image:
@@ -143,7 +145,7 @@ def write_samples(run: runs.Run, label: str | None, n: int, seed: int, out: Path
     elif out.suffix.lower() == ".gif":
         runs.write(out, draw.gif([draw.grid(x[:, i : i + 1], names) for i in range(n)]))
     else:
-        runs.write(out, draw.png(draw.as_image(x[0, 0]) if label is not None and n == 1 else draw.grid(x, names)))
+        runs.write(out, draw.png(draw.as_image(x[0, 0]) if len(classes) == n == 1 else draw.grid(x, names)))
 
 
 def as_csv(run: runs.Run, heads: Sequence[str], first: Iterable[tuple[object, ...]], x: np.ndarray) -> bytes:

@@ -45,8 +45,8 @@ def sample(
     run: RunPath,
     out: Out,
     label: Annotated[
-        str | None,
-        typer.Option(metavar="CLASS", help="One class (of which -n 1 is a plain picture); else a row for each."),
+        list[str] | None,
+        typer.Option(metavar="CLASS", help="A class (with -n 1 a plain picture), again for another; else all."),
     ] = None,
     n: Annotated[str, typer.Option("-n", metavar="N", help="How many of each.")] = "10",
     seed: Annotated[str, typer.Option(metavar="S", help="The same seed gives the same samples.")] = "0",
@@ -57,7 +57,7 @@ def sample(
     from segma.config import whole
 
     wide = edit.number("--spread", spread, 0)
-    apply.write_samples(runs.read(run), label, whole("-n", n, 1), whole("--seed", seed, 0), out, wide)
+    apply.write_samples(runs.read(run), label or [], whole("-n", n, 1), whole("--seed", seed, 0), out, wide)
     print(f"wrote {out}")
 
 
