@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from segma import critic, runs
+from segma.config import assignments, override
 from segma.model import Model
+from segma.recipes import recipe
 from segma.state import State
 from segma.step import batch_terms, update
 from test_rivals import npz  # noqa: F401
@@ -58,6 +60,35 @@ def test_the_gain_is_the_difference_of_the_errors_by_few_labels():
     )
     assert few[:, 1, 0].mean() == pytest.approx(errors[0] - errors[1], abs=4 * few[:, 1, 0].std() / 300**0.5)
     assert few[:, 1, 1].mean() == pytest.approx(few[:, 1, 0].std(), rel=0.2)
+
+
+def test_the_recipe_s_seeds_are_measured_once_and_gone_on_with(npz, tmp_path, monkeypatch, capsys):  # noqa: F811
+    """What `segma train` kept, as a table; asked again it starts nothing, and of what was stopped it goes on."""
+    best = tool("best", "benchmarks")
+    words = [str(npz), "--seeds", "2", "--set", "epochs=1 filters=4 hidden=8", "--no-fid", "--out", str(tmp_path / "s")]
+    monkeypatch.setattr(sys, "argv", ["best.py", *words, "--beside", "2"])
+    best.main(best.Commands())
+    first = capsys.readouterr().out
+    errors = [runs.read_json(tmp_path / "s" / seed / "results.json")["test_error"] for seed in "01"]
+    cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in first.splitlines()]
+    assert [row[:3] for row in cells[2:4]] == [[seed, f"{e:.2%}", "-"] for seed, e in zip("01", errors, strict=True)]
+    assert cells[4][1] == f"{np.mean(errors):.2%}"
+    started = []
+    monkeypatch.setattr(best.Commands, "run", lambda self, *words, log: started.append(words[:2]))
+    best.main(best.Commands())
+    assert (capsys.readouterr().out, started) == (first, [])
+    (tmp_path / "s" / "1" / "results.json").unlink()
+    best.main(best.Commands())
+    assert started == [("resume", str(tmp_path / "s" / "1"))]
+
+
+def test_what_is_left_out_of_a_recipe_is_in_it():
+    """Each part changes the recipe, and to settings that there are."""
+    for data, parts in tool("best", "benchmarks").LEFT_OUT.items():
+        config = recipe("best", data, (28, 28, 1), 60_000, 10)
+        changed = [override(config, assignments(settings.split())) for settings in parts.values()]
+        assert changed[0] == config
+        assert len(set(changed)) == len(parts)
 
 
 def test_a_shipped_run_is_half_the_size_and_says_nothing_of_its_maker(tmp_path, monkeypatch):
