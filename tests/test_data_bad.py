@@ -94,7 +94,7 @@ def test_all_blocks_of_a_memory_map_are_looked_at(tmp_path):
         ([0, -2, 1], ("a", "b"), ("outside the classes", "-2")),
         (["a", "b", "moth"], ("a", "b"), ("outside the classes", "moth", "a, b")),
         ([0, 0, -1], None, ("1 classes", "at least 2")),
-        ([-1, -1], None, ("0 classes", "at least 2")),
+        ([-1, -1], None, ("no sample has a label", "of each class")),
         (["", "x"], None, ("1 classes (x)",)),
         ([0, 0], ("only",), ("1 classes (only)",)),
         ([0, 1], ("a", "a"), ("'a', 'a'", "distinct")),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from segma import critic, runs
+from segma import critic, launch, runs
 from segma.config import assignments, override
 from segma.model import Model
 from segma.recipes import recipe
@@ -67,19 +67,39 @@ def test_the_recipe_s_seeds_are_measured_once_and_gone_on_with(npz, tmp_path, mo
     best = tool("best", "benchmarks")
     words = [str(npz), "--seeds", "2", "--set", "epochs=1 filters=4 hidden=8", "--no-fid", "--out", str(tmp_path / "s")]
     monkeypatch.setattr(sys, "argv", ["best.py", *words, "--beside", "2"])
-    best.main(best.Commands())
+    assert best.main(best.Commands()) == 0
     first = capsys.readouterr().out
     errors = [runs.read_json(tmp_path / "s" / seed / "results.json")["test_error"] for seed in "01"]
     cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in first.splitlines()]
-    assert [row[:3] for row in cells[2:4]] == [[seed, f"{e:.2%}", "-"] for seed, e in zip("01", errors, strict=True)]
+    assert [row[:2] for row in cells[2:4]] == [[seed, f"{e:.2%}"] for seed, e in zip("01", errors, strict=True)]
     assert cells[4][1] == f"{np.mean(errors):.2%}"
     started = []
     monkeypatch.setattr(best.Commands, "run", lambda self, *words, log: started.append(words[:2]))
-    best.main(best.Commands())
-    assert (capsys.readouterr().out, started) == (first, [])
+    assert (best.main(best.Commands()), capsys.readouterr().out, started) == (0, first, [])
     (tmp_path / "s" / "1" / "results.json").unlink()
-    best.main(best.Commands())
+    assert best.main(best.Commands()) == 1  # since what stands in for segma does nothing
     assert started == [("resume", str(tmp_path / "s" / "1"))]
+    assert "| 1 | - | - |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "epohs=1"], "did you mean 'epochs'?"),
+        (["--seeds", "0"], "--seeds: 0: wanted is a whole number"),
+        (["--beside", "0"], "--beside: 0: wanted is a whole number"),
+        (["--left-out"], "allowed is mnist"),
+        (["--set", "epochs=2"], "made with other settings"),
+    ],
+)
+def test_wrong_calls_train_nothing(npz, tmp_path, monkeypatch, capsys, words, said):  # noqa: F811
+    best = tool("best", "benchmarks")
+    launch.start(str(npz), settings={"epochs": 1, "seed": 0}, out=tmp_path / "0", device="cpu")
+    monkeypatch.setattr(sys, "argv", ["best.py", str(npz), "--no-fid", "--out", str(tmp_path), *words])
+    monkeypatch.setattr(best.Commands, "run", lambda *_, **__: pytest.fail("it trains"))
+    with pytest.raises(SystemExit) as status:
+        best.main(best.Commands())
+    assert (status.value.code, said in capsys.readouterr().err) == (2, True)
 
 
 def test_what_is_left_out_of_a_recipe_is_in_it():

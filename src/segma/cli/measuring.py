@@ -34,7 +34,7 @@ def evaluate(
 
     for name, given in (("--samples", samples), ("--inception", inception)):
         if given is not None and not fid:
-            raise InputError(f"{name} {given}: is for FID, so it goes with --fid")
+            raise InputError(f"{name} {given} is for FID: it goes with --fid")
     count, opened = whole("--samples", samples or "10000", 2), runs.read(run)
     model = runs.load_model(opened, launch.choose_device(device))
     results = report.measure(opened, model, data_dir, inception, count if fid else None, editing, bar)

@@ -27,6 +27,8 @@ def encode_labels(
             raise InputError(f"classes {', '.join(map(repr, classes))}: names must be distinct and not empty")
         allowed = classes if unlabelled == "" else range(len(classes))
     names = tuple(str(value) for value in labels) if classes is None else classes
+    if not names:
+        raise InputError(f"{name}: no sample has a label; a few of each class are needed")
     if len(names) < 2:
         raise InputError(
             f"{name}: {len(names)} classes ({', '.join(names)}), at least 2 needed ({unlabelled!r} is none)"

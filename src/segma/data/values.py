@@ -78,4 +78,7 @@ def _name_the_unusable(x: np.ndarray, name: str) -> None:
         if bad.any() and first is None:
             first = done + int(np.flatnonzero(bad.reshape(len(bad), -1).any(1))[0])
         count, done = count + int(bad.sum()), done + len(block)
-    raise InputError(f"{name}: {count} values are NaN, infinite or too large for float32, the first in row {first}")
+    raise InputError(
+        f"{name}: {count} values are NaN, infinite or too large for float32, the first in row {first} (from 0); "
+        "fill gaps in, or leave their rows out"
+    )
