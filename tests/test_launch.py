@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
@@ -78,6 +79,20 @@ def test_a_run_folder_holds_what_the_design_says(done, npz):
     assert 0 <= results["test_error"] <= 1
     assert np.sum(results["confusion"]) == 100
     assert not list(path.rglob("*.part"))
+
+
+def test_two_that_write_one_file_at_once_do_not_mix(tmp_path):
+    """Each content is whole, and neither writer is told of a failure."""
+    contents = [bytes([letter]) * 200_000 for letter in b"abcd"]
+
+    def write(content: bytes) -> None:
+        for _ in range(30):
+            runs.write(tmp_path / "file", content)
+            assert (tmp_path / "file").read_bytes() in contents
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, contents))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_results_are_what_a_fresh_look_gives(done):

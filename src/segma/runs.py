@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import platform
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -222,7 +223,8 @@ def write_json(path: Path, value: object) -> None:
 
 def write(path: Path, content: bytes) -> None:
     """Whole or not at all: a reader, or a run killed at any moment, finds the old file or the new one."""
-    part = path.with_name(path.name + ".part")
+    # a name of its own: two that write the same file at once, as two evaluations their reference, do not mix
+    part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb") as file:
