@@ -69,7 +69,8 @@ class Commands:
             status = process.wait()
         self.alive.discard(process)
         if status and not self.stopped.is_set():
-            say(f"failed: segma {' '.join(words)}: {log.read_text().strip().splitlines()[-1]}")
+            last = log.read_text().strip().rpartition("\n")[2]
+            say(f"failed: segma {' '.join(words)}: {last or f'status {status}'}")
         return status == 0
 
     def stop(self) -> None:

@@ -12,12 +12,13 @@ is trained with as many rows held out as there are labels. A line says:
 
 and what the last model's terms were. At the end, where there are several sets:
 
-    gain       by how much each errs less on these images than the first, with one standard deviation. Errors that all
-               label seeds share are not seen by `disagree`; this sees them, by as many labels as a model trains with,
-               all spent where models of one seed differ: on the other images nothing can be learned about it
+    gain       by how much each errs less on these images than the first: the mean over the seeds, its standard error,
+               and each seed's. Errors that all label seeds share are not seen by `disagree`; this sees them, by as many
+               labels as a model trains with, all spent where models of one seed differ: on the other images nothing
+               can be learned about it
 
-Nothing is kept. With --beside N that many train at once, in processes of their
-own: small nets leave most of a GPU idle, and CUDA's MPS lets it work for several processes at a time.
+Nothing is kept. With --beside N that many train at once, in processes of their own: small nets leave most of a GPU
+idle, and CUDA's MPS lets it work for several processes at a time.
 """
 
 import argparse
@@ -151,17 +152,16 @@ def line(found: list[Result | Exception]) -> str:
     return "  ".join([*parts, good[-1].more, f"{np.mean([result.seconds for result in good]):.0f} s"])
 
 
-def gains(opinions: np.ndarray, truth: np.ndarray, labels: int) -> list[tuple[float, float]]:
-    """By how much each set of settings errs less than the first, and a standard deviation of that. `opinions` are
-    (sets, seeds, images); of each seed so many labels are looked at, of images that not all sets take for the same."""
-    totals = np.zeros((2, len(opinions)))
+def gains(opinions: np.ndarray, truth: np.ndarray, labels: int) -> np.ndarray:
+    """By how much each set of settings errs less than the first, (sets, seeds). `opinions` are (sets, seeds, images);
+    of each seed so many labels are looked at, of images that not all sets take for the same."""
+    each = []
     for seed, found in enumerate(np.swapaxes(opinions, 0, 1)):
         differ = np.flatnonzero((found != found[0]).any(axis=0))
         looked = np.random.default_rng(seed).permutation(differ)[:labels]
         better = (found[:, looked] == truth[looked]).astype(int) - (found[0, looked] == truth[looked])
-        scale = len(differ) / max(1, len(looked)) / len(truth) / opinions.shape[1]
-        totals += scale * better.sum(axis=1), scale**2 * (better != 0).sum(axis=1)
-    return list(zip(totals[0].tolist(), np.sqrt(totals[1]).tolist(), strict=True))
+        each.append(better.sum(axis=1) * len(differ) / max(1, len(looked)) / len(truth))
+    return np.stack(each, axis=1)
 
 
 def compared(args: argparse.Namespace, found: dict[str, list[Result | Exception]]) -> Iterator[str]:
@@ -174,9 +174,10 @@ def compared(args: argparse.Namespace, found: dict[str, list[Result | Exception]
     truth = whole.y_train[:JUDGED]
     known = truth >= 0
     each = gains(opinions[:, :, known], truth[known], labels or int(known.sum()))
-    for text, (gain, deviation) in zip(good, each, strict=True):
+    for text, gain in zip(good, each, strict=True):
         if text != args.settings[0]:
-            yield f"gain {gain:+7.3%} +- {deviation:.3%}  {text or 'the recipe'}"
+            error = f" +- {gain.std(ddof=1) / len(gain) ** 0.5:.2%}" if len(gain) > 1 else ""
+            yield f"gain {gain.mean():+.2%}{error} ({', '.join(f'{one:+.2%}' for one in gain)})  {text or 'the recipe'}"
 
 
 def main() -> None:
