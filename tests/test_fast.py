@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from segma import critic, fast, launch, layers, model, train, vectors
+from segma import critic, fast, launch, layers, model, neighbours, train, vectors
 from segma.config import Config
 from segma.data.arrays import Data
 from segma.model import has_bfloat16
@@ -25,6 +25,7 @@ CONFIGS = {
     "norm in the decoder": dataclasses.replace(NORM, network="deep"),
     "strided": STRIDED,
     "shares": dataclasses.replace(STRIDED, train_weights=True),
+    "neighbours": dataclasses.replace(VIEWS, neighbours=5),
     "balanced": dataclasses.replace(STRIDED, balanced=True),
     "critic": dataclasses.replace(CRITIC, likeness=0.0),
     "likeness": CRITIC,
@@ -52,13 +53,15 @@ def both(config: Config, steps: int = 12):
         rows = torch.cat([torch.arange(i, i + u) % len(x), torch.arange(i, i + m) % 12])
         inputs = encoder_inputs(state.model.prepare(x[rows])[None], u, config, [rng.manual_seed(i)])[0]
         draws = critic.draw(u, state.model.means, state.model.inner, rng) if config.critic else None
-        return Batch(inputs, y[rows[u:]], draws)
+        if config.neighbours and i == 4:
+            state.said = neighbours.ask(state.model, x, y, config.neighbours)
+        return Batch(inputs, y[rows[u:]], draws, None if state.said is None else state.said[rows[:u]])
 
     step, _ = fast.fast_step(quick, lambda: batch(quick), u, weights, config)
     for i in range(steps):  # noqa: B007 (batch reads it)
         one = step()
-        inputs, labels, draws = batch(plain)
-        two = update(plain, batch_terms(plain.model, inputs, labels, u, weights, config, None, draws), config)
+        inputs, labels, *more = batch(plain)
+        two = update(plain, batch_terms(plain.model, inputs, labels, u, weights, config, None, *more), config)
         yield one, two, quick, plain
 
 
@@ -170,8 +173,8 @@ def test_on_a_gpu_the_losses_are_those_of_the_plain_step(monkeypatch, name, step
 
     def plain(state, batch, u, weights, config, *_):
         def step():
-            inputs, labels, draws = batch()
-            terms = batch_terms(state.model, inputs, labels, u, weights, config, None, draws)
+            inputs, labels, *more = batch()
+            terms = batch_terms(state.model, inputs, labels, u, weights, config, None, *more)
             return update(state, terms, config)
 
         return step

@@ -23,6 +23,8 @@ CASES = {
     "clipped": CLIPPED,
     "held out": HELD,
     "shares": VIEWS | {"train_weights": True, "balanced": True},
+    "neighbours": VIEWS | {"neighbours": 4},
+    "neighbours, held out": VIEWS | {"neighbours": 4, "holdout": 0.25},
     "critic": VIEWS | {"critic": 2.0, "likeness": 3.0},
 }
 

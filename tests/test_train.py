@@ -26,6 +26,7 @@ SMALL = Config(hidden=(16,), latent_dim=4, batch_size=20, epochs=3, learning_rat
 VIEWS = dataclasses.replace(SMALL, views="affine", kappa=5.0, confidence=0.4, all_rows=False, average=0.9)
 NORM = dataclasses.replace(VIEWS, network="residual", filters=(4,), hidden=())
 CRITIC = dataclasses.replace(NORM, critic=2.0, likeness=3.0, average=0.8)
+ASKED = dataclasses.replace(VIEWS, neighbours=4)
 SHARES = dataclasses.replace(VIEWS, train_weights=True, balanced=True)
 
 
@@ -82,7 +83,9 @@ def test_dark_pictures_are_drawn():
     assert step.values()["reconstruction"] < 0.5 * (x / 255).var(axis=0).sum()
 
 
-@pytest.mark.parametrize("config", [SMALL, VIEWS, NORM, CRITIC], ids=["paper", "views", "norm", "critic"])
+@pytest.mark.parametrize(
+    "config", [SMALL, VIEWS, NORM, CRITIC, ASKED], ids=["paper", "views", "norm", "critic", "neighbours"]
+)
 def test_a_hidden_label_never_reaches_a_loss(config):
     """Rows without a label may carry any truth: training reads y only where it is kept."""
     x, y, truth = toy()
@@ -104,7 +107,9 @@ def test_labels_do_matter_where_they_are_kept():
 
 
 @pytest.mark.parametrize(
-    "config", [SMALL, VIEWS, NORM, CRITIC, SHARES], ids=["paper", "views", "norm", "critic", "shares"]
+    "config",
+    [SMALL, VIEWS, NORM, CRITIC, SHARES, ASKED],
+    ids=["paper", "views", "norm", "critic", "shares", "neighbours"],
 )
 @pytest.mark.parametrize("at", [1, 8, 17])
 def test_stopped_and_resumed_is_never_stopped_bit_for_bit(config, at):
@@ -178,6 +183,13 @@ def test_terms_of_a_batch_with_views(monkeypatch):
     d2 = squared_distance(Mixture.from_points(z), target, 0.3)
     for found, expected in zip(terms, (error, d2.log(), ce, agreement, *torch.zeros(3)), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    said = torch.tensor([0, 1, 2, -1, -1, 2, 2, 0, -1, 1])  # by neighbours, where they were asked
+    heard = batch_terms(model, inputs, labels, 10, numbers(VIEWS, 0.3), VIEWS, None, None, said)
+    classes = [guess[i] if said[i] < 0 else said[i] for i in range(10)]
+    sure = [said[i] >= 0 or posterior[i] > VIEWS.confidence for i in range(10)]
+    agreement = -sum(taught[i, classes[i]].log() for i in range(10) if sure[i]) / 10
+    torch.testing.assert_close(heard, terms._replace(consistency=agreement), rtol=1e-4, atol=1e-5)
+    assert abs(heard.consistency - terms.consistency) > 1e-3
     other = batch_terms(model, inputs, labels, 10, numbers(VIEWS, 0.3), dataclasses.replace(VIEWS, balanced=True))
     d2 = squared_distance(Mixture.from_points(z, balance(z, target)), target, 0.3)
     torch.testing.assert_close(other, terms._replace(log_distance=d2.log()))
@@ -354,7 +366,7 @@ def test_the_labels_say_in_the_shares_fades_with_the_steps(monkeypatch):
     np.testing.assert_allclose(heard, [max(0, 0.5 - step / last) for step in range(last)], atol=1e-6)
 
 
-@pytest.mark.parametrize("config", [SMALL, VIEWS], ids=["paper", "views"])
+@pytest.mark.parametrize("config", [SMALL, VIEWS, ASKED], ids=["paper", "views", "neighbours"])
 def test_rows_read_ahead_from_disk_train_as_rows_in_memory(config, tmp_path):
     x, y, _ = toy()
     np.save(tmp_path / "x.npy", x.numpy())

@@ -45,6 +45,7 @@ class Config:
     balanced: bool = False  # in the distance the codes of a class weigh p_k together, however many there are of it
     kappa: float = 0.0  # weight of the consistency of two views; 0 is off
     confidence: float = 0.95  # posterior above which an unlabelled row teaches its strong view
+    neighbours: int = 0  # so many rows most like it say what a row's strong view is taught; 0: the row itself
     views: str = "none"  # how views are made (data/views.py)
     critic: float = 0.0  # weight of what a critic thinks of generated pictures (critic.py); 0 is off
     likeness: float = 0.0  # with a critic, weight of how it sees reconstructions differ from their pictures
@@ -133,6 +134,7 @@ RANGES = {
     "gamma_scale": (1e-9, 1e9),
     "kappa": (0, 1e9),
     "confidence": (0, 1),
+    "neighbours": (0, 10**6),
     "critic": (0, 1e9),
     "likeness": (0, 1e9),
     "auxiliary_dim": (1, 4096),

@@ -67,9 +67,9 @@ def fast_step(
     forwards = dense_aside(state.model, low, places, beside, compiled) | norms_with_relu(state.model, compiled)
 
     def step() -> Float[Tensor, " names"]:
-        inputs, y, draws = batch()
+        inputs, y, draws, said = batch()
         with replaced(forwards):
-            terms = batch_terms(state.model, inputs, y, u, scales, config, parts, draws)
+            terms = batch_terms(state.model, inputs, y, u, scales, config, parts, draws, said)
         felt = [(term, weight) for term, weight in zip(terms, weights, strict=True) if term.requires_grad]
         # One call for all terms: nothing has to wait for their sum.
         found = torch.autograd.grad(

@@ -91,6 +91,12 @@ class Model(Form):
         with self._networks(x.device):
             return self.encoder(x).to(self.means.dtype)
 
+    def look(self, x: Float[Tensor, " n *shape"]) -> tuple[Float[Tensor, "n size"], Float[Tensor, "n d"]]:
+        """What the last layer of the encoder reads, and the codes that it makes of that."""
+        with self._networks(x.device):
+            seen = self.encoder[:-1](x)
+            return seen, self.encoder[-1](seen).to(self.means.dtype)
+
     def decode(self, z: Float[Tensor, "n d"]) -> Float[Tensor, " n *shape"]:
         return output(self.decode_raw(z), self.is_image, self.means.dtype)
 

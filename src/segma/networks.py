@@ -17,7 +17,7 @@ from segma.errors import InputError
 Layers = list[nn.Module]
 
 
-def build(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
+def build(config: Config, shape: tuple[int, ...]) -> tuple[nn.Sequential, nn.Sequential]:
     """(encoder, decoder) of `config.network` for inputs of `shape`, Glorot-initialised (paper, sec. VI-A)."""
     if len(shape) == 1 and config.network != "mlp":
         raise InputError(f"network = {config.network!r} is for images; for a table allowed is mlp")
@@ -31,13 +31,13 @@ def build(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]
     return encoder, decoder
 
 
-def mlp(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
+def mlp(config: Config, shape: tuple[int, ...]) -> tuple[nn.Sequential, nn.Sequential]:
     """The paper's fully connected net; for MNIST 784-1024-1024-10-1024-1024-784 (sec. VI-A)."""
     widths = [math.prod(shape), *config.hidden, config.latent_dim]
     return nn.Sequential(nn.Flatten(), *_dense(widths)), nn.Sequential(*_dense(widths[::-1]), nn.Unflatten(1, shape))
 
 
-def strided(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
+def strided(config: Config, shape: tuple[int, ...]) -> tuple[nn.Sequential, nn.Sequential]:
     """The paper's convolutional net (appendix): 4x4 filters at stride 2, dense layers, and all of it mirrored."""
     return _convolutional(
         config,
@@ -47,7 +47,7 @@ def strided(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Modul
     )
 
 
-def blocks(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
+def blocks(config: Config, shape: tuple[int, ...]) -> tuple[nn.Sequential, nn.Sequential]:
     """A deeper one with batch norm, not in the paper: two 3x3 convolutions per entry of `filters`, then mirrored."""
     return _convolutional(
         config,
@@ -64,13 +64,13 @@ def blocks(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module
     )
 
 
-def residual(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
+def residual(config: Config, shape: tuple[int, ...]) -> tuple[nn.Sequential, nn.Sequential]:
     """A deeper reader, not in the paper: each halving of `strided` with batch norm, and added to it what two 3x3
     convolutions make of it, `additions` times. The decoder is that of `strided`."""
     return _convolutional(config, shape, down=partial(_halve_and_add, config.additions), up=_double)
 
 
-def deep(config: Config, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
+def deep(config: Config, shape: tuple[int, ...]) -> tuple[nn.Sequential, nn.Sequential]:
     """`residual` with a decoder as deep as its reader: before each doubling, added to it what two 3x3 convolutions make
     of it. A layer norm before the codes keeps what they are made of from growing with each addition."""
     return _convolutional(
@@ -129,7 +129,7 @@ def _convolutional(
     down: Callable[[int, int], Layers],
     up: Callable[[int, int], Layers],
     flat: Callable[[int], Layers] = lambda n: [],
-) -> tuple[nn.Module, nn.Module]:
+) -> tuple[nn.Sequential, nn.Sequential]:
     """Halve the picture once per filter bank, flatten, dense layers to the code; the decoder is the mirror image.
 
     A side that cannot be halved that often is padded with zeros on the way in and cropped on the way out. `flat` are

@@ -98,6 +98,7 @@ BEST_DATA: dict[str, dict] = {
         "latent_dim": 12,
         "start_at_mean": True,
         "views": "centred",
+        "neighbours": 10,
         "critic": 5.0,
         "average": 0.999,
         "epochs": 170,

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor
 from torch.func import functional_call
 
-from segma import critic, fast, layers
+from segma import critic, fast, layers, neighbours
 from segma.config import Config
 from segma.data.arrays import Data
 from segma.errors import RunFailed
@@ -47,6 +48,7 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
     rows = torch.zeros(len(group), u + m, dtype=torch.int64, device=device)
     speeds = states[0].model.means.new_zeros(len(group), 1).detach()
     generators = [torch.Generator(device) for _ in group]
+    said = _stack_said(states, y) if first.neighbours else None
 
     def batch() -> Batch:
         labels = y.gather(1, rows[:, u:])
@@ -59,7 +61,7 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
         inputs, like = encoder_inputs(prepared, u, first, generators), states[0].model
         draws = [critic.draw(u, like.means, like.inner, each) for each in generators if first.critic]
         together = critic.Draws(*map(torch.stack, zip(*draws, strict=True))) if draws else None
-        return Batch(inputs, labels, together)
+        return Batch(inputs, labels, together, said.gather(1, rows[:, :u]) if said is not None else None)
 
     say = speeds.new_zeros(len(group))
     weights = _columns([scales(config, n, k) for config in configs], speeds)._replace(say=say)
@@ -76,6 +78,10 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
             say.fill_(labels_say(number, last))
         for generator, config in zip(generators, configs, strict=True) if first.draws_each_step else ():
             generator.manual_seed(config.seed * 2**32 + number)
+        if said is not None and neighbours.due(number, last):
+            for i, state in enumerate(states):
+                mine = x if held_out is None else x[held_out[i]]
+                said[i] = neighbours.ask(state.model, mine, y[i], first.neighbours)
         terms = step().clone()
         for state in states:
             state.step = number + 1
@@ -120,6 +126,16 @@ def _shared_rows(few: Sequence[Data], device: str) -> tuple[Tensor, Tensor | Non
     return whole, torch.arange(len(whole), device=device).view(len(few), -1)
 
 
+def _stack_said(states: Sequence[State], y: Int[Tensor, "models n"]) -> Int[Tensor, "models n"]:
+    """What neighbours said in all models, stacked; each state keeps its row as its own."""
+    said = torch.stack(
+        [torch.full_like(own, -1) if state.said is None else state.said for state, own in zip(states, y, strict=True)]
+    )
+    for state, own in zip(states, said, strict=True):
+        state.said = own
+    return said
+
+
 def _columns(each: Sequence[Scales], like: Tensor) -> Scales:
     """The numbers of all models as tensors; gamma enters the distance, which is in float64."""
     gamma, *rest = (torch.tensor(column, device=like.device, dtype=torch.float64) for column in zip(*each, strict=True))
@@ -158,15 +174,15 @@ def _together(
     buffers = {f"model.{name}": value for name, value in _stack_buffers([state.model for state in states]).items()}
     seeds = [torch.as_tensor(scale).to(speeds).expand(len(states)) for scale in weights.weights]
 
-    def one(own: list[Tensor], shared: dict, inputs: Tensor, y: Tensor, scale: Scales, draws: Any) -> tuple:
+    def one(own: list[Tensor], shared: dict, inputs: Tensor, y: Tensor, scale: Scales, *more: Any) -> tuple:
         tensors = {names[p]: value for p, value in zip(others, own, strict=True)} | shared
-        return tuple(functional_call(terms_of, tensors, (inputs, y, u, scale, config, parts, draws)))
+        return tuple(functional_call(terms_of, tensors, (inputs, y, u, scale, config, parts, *more)))
 
     def step() -> Tensor:
-        inputs, y, draws = batch()
+        inputs, y, *more = batch()
         with layers.replaced(forwards):
-            ways = (0, 0, 0, 0, 0, None if draws is None else 0)
-            terms = Terms(*torch.vmap(one, ways)(leaves, fixed | buffers, inputs, y, weights, draws))
+            ways = (0, 0, 0, 0, 0, *(None if part is None else 0 for part in more))
+            terms = Terms(*torch.vmap(one, ways)(leaves, fixed | buffers, inputs, y, weights, *more))
         felt = [(term, seed) for term, seed in zip(terms, seeds, strict=True) if term.requires_grad]
         found = torch.autograd.grad(
             [term for term, _ in felt], [beside.anchor, *leaves], [seed for _, seed in felt], allow_unused=True

@@ -25,6 +25,7 @@ class State:
     average: Any  # the same, or None
     optimizer: torch.optim.Adam
     step: int = 0
+    said: Tensor | None = None  # what neighbours said of each training row, once they are asked (neighbours.py)
 
     @classmethod
     def start(cls, model: AnyModel, config: Config) -> "State":
@@ -51,10 +52,12 @@ class State:
             out |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
         for i, slots in self.optimizer.state_dict()["state"].items():
             out |= {f"adam.{i}.{name}": value for name, value in slots.items()}
+        if self.said is not None:
+            out["said.classes"] = self.said
         return out
 
     def load(self, tensors: dict[str, Tensor], step: int) -> None:
-        parts: dict[str, dict] = {"model": {}, "average": {}, "adam": {}}
+        parts: dict[str, dict] = {"model": {}, "average": {}, "adam": {}, "said": {}}
         for name, value in tensors.items():
             part, rest = name.split(".", 1)
             parts[part][rest] = value
@@ -69,4 +72,5 @@ class State:
             for name in slots.get(i, {}).keys() - {"step"}:  # a fused step wants them laid out as the weights are
                 slots[i][name] = torch.empty_like(p, requires_grad=False).copy_(slots[i][name])
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": slots})
+        self.said = parts["said"].get("classes")
         self.step = step

@@ -25,11 +25,13 @@ NAMES = (*Terms._fields, "loss", "gradient")  # what a step reports; gradient is
 
 
 class Batch(NamedTuple):
-    """What a step takes: `encoder_inputs`, the labels of its labelled rows, and a critic's random numbers, if any."""
+    """What a step takes: `encoder_inputs`, the labels of its labelled rows, a critic's random numbers, if any, and what
+    neighbours say of the unlabelled rows, -1 where they were not asked, if they are."""
 
     inputs: Float[Tensor, " inputs *shape"]
     y: Int[Tensor, " labelled"]
     draws: Draws | None = None
+    said: Int[Tensor, " unlabelled"] | None = None
 
 
 class Scales(NamedTuple):
@@ -112,8 +114,9 @@ def batch_terms(
     config: Config,
     parts: "Parts | None" = None,
     draws: Draws | None = None,
+    said: Int[Tensor, " unlabelled"] | None = None,
 ) -> Terms:
-    """The terms of one batch of `encoder_inputs`, whose labelled rows y labels; `draws` are for a critic, if any."""
+    """The terms of one batch of `encoder_inputs`, whose labelled rows y labels; the rest as in Batch."""
     distance, labels, picture, aside = parts or Parts()
     z = model.encode(inputs)
     if config.train_weights:
@@ -123,7 +126,7 @@ def batch_terms(
     with aside(plain):
         away = distance(plain, model.mixture_parts, scales, config)
     with aside(z, y):
-        wrong, apart = labels(z, y, u, model.mixture_parts, scales, config)
+        wrong, apart = labels(z, y, u, model.mixture_parts, scales, config, said)
     if draws is None:
         none = away.new_zeros(())
         return Terms(picture(x, model.decode_raw(plain), model.is_image), away, wrong, apart, none, none, none)
@@ -159,17 +162,22 @@ def label_terms(
     mixture: tuple[Tensor, ...],
     scales: Scales,
     config: Config,
+    said: Int[Tensor, " unlabelled"] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Cross-entropy and consistency.
 
-    With views, the labelled rows are learned from both of theirs, and the unlabelled's strong ones from what the model
-    thinks of the plain ones.
+    With views, the labelled rows are learned from both of theirs, and the unlabelled's strong ones from what neighbours
+    say, or else from what the model thinks of the plain ones.
     """
     target = as_mixture(*mixture)
     if config.views == "none":
         return cross_entropy(z[u:], y, target), z.new_zeros(())
     n = u + len(y) if config.all_rows else u
-    agreement = consistency(target.posterior(z[:u].detach()), z[-u:], target, scales.confidence)
+    beliefs = target.posterior(z[:u].detach())
+    if said is not None:
+        certain = said[:, None] == torch.arange(target.k, device=said.device)
+        beliefs = torch.where(said[:, None] < 0, beliefs, certain.to(beliefs))
+    agreement = consistency(beliefs, z[-u:], target, scales.confidence)
     return cross_entropy(z[n:-u], torch.cat([y, y]), target), agreement
 
 

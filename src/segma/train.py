@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from segma import critic, distributed, fast, rivals
+from segma import critic, distributed, fast, neighbours, rivals
 from segma.baselines import AnyModel, Rows
 from segma.config import Config
 from segma.data.batches import interleaved, read_ahead, shuffled, stream
@@ -67,13 +67,15 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
     here = isinstance(x, Tensor)
     raw = x if here else torch.from_numpy(np.zeros((len(rows), *x.shape[1:]), x.dtype)).to(device)
 
+    if config.neighbours and state.said is None:
+        state.said = torch.full_like(y, -1)
     prepare = fast.compiler(last if device.type == "cuda" else 0)(_prepared)
 
     def batch() -> Batch:
         prepared = prepare(model, raw, rows if here else None)
         inputs = encoder_inputs(prepared[None], part, config, [generator])[0]
         draws = critic.draw(part, model.means, model.inner, generator) if config.critic else None
-        return Batch(inputs, y[rows[part:]], draws)
+        return Batch(inputs, y[rows[part:]], draws, None if state.said is None else state.said[rows[:part]])
 
     model.train()
     names = NAMES
@@ -105,6 +107,8 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
             _set_rate(state.optimizer, speed)
         if config.train_weights:
             say.fill_(labels_say(state.step, last))
+        if state.said is not None and neighbours.due(state.step, last):
+            state.said.copy_(neighbours.ask(model, x, y, config.neighbours))
         terms = step().clone()
         state.step += 1
         pending.append(done := Step(state.step, state.step * u / n, terms, names))
@@ -175,8 +179,8 @@ def _plain_step(
     terms_of = DistributedDataParallel(BatchTerms(state.model))
 
     def step() -> Float[Tensor, " names"]:
-        inputs, y, draws = batch()
-        return update(state, Terms(*terms_of(inputs, y, u, weights, config, None, draws)), config)
+        inputs, y, draws, said = batch()
+        return update(state, Terms(*terms_of(inputs, y, u, weights, config, None, draws, said)), config)
 
     return step
 

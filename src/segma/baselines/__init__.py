@@ -22,7 +22,7 @@ AnyModel = Model | Rival
 RIVALS: dict[str, type[Rival]] = {"m1m2": M1M2, "adgm": ADGM, "triple-gan": TripleGAN}
 OURS = (  # settings that no rival has a use for
     *("start_at_mean", "mean_distance", "train_weights", "train_variances", "clouds", "alpha", "gamma_scale", "phi"),
-    *("all_rows", "kappa", "confidence", "views", "critic", "likeness", "average"),
+    *("all_rows", "kappa", "confidence", "neighbours", "views", "critic", "likeness", "average"),
 )
 THEIRS = ("auxiliary_dim", "inner_hidden", "draws", "likelihood", "pretrain", "weight_decay")
 __all__ = ["ADGM", "M1M2", "RIVALS", "AnyModel", "Rival", "Rows", "TripleGAN", "build", "classifies", "encodes"]
