@@ -32,6 +32,7 @@ LEFT_OUT = {  # what stands in the recipe instead of the paper's, and how to do 
         "nothing": "",
         "the critic": "critic=0",
         "consistency of views": "kappa=0",
+        "what neighbours say": "neighbours=0",
         "convolutions": "network=mlp hidden=1024x1024",
         "mild shifts": "views=pen",
         "bent strokes": "views=affine",
