@@ -66,7 +66,7 @@ def start(page: Page, generated: bool, place: int) -> None:
 def edit(page: Page) -> None:
     """Half way somewhere: along the last attribute where there are attributes, else towards a class."""
     lever = page.locator("#controls input[type=range]:visible")
-    lever.last.fill("0.9") if page.locator("#attribute-0").count() else lever.nth(5).fill("0.45")
+    lever.last.fill("0.9") if page.locator("#attribute-0").count() else lever.nth(5).fill("0.6")
     page.wait_for_timeout(700)
 
 
