@@ -26,7 +26,6 @@ CONFIGS = {
     "strided": STRIDED,
     "shares": dataclasses.replace(STRIDED, train_weights=True),
     "neighbours": dataclasses.replace(VIEWS, neighbours=5),
-    "balanced": dataclasses.replace(STRIDED, balanced=True),
     "critic": dataclasses.replace(CRITIC, likeness=0.0),
     "likeness": CRITIC,
 }

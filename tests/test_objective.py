@@ -8,7 +8,7 @@ import torch
 import oracles
 from segma.cramer_wold import squared_distance
 from segma.mixture import Mixture
-from segma.objective import Terms, balance, consistency, cross_entropy, log_distance, reconstruction
+from segma.objective import Terms, consistency, cross_entropy, log_distance, reconstruction
 
 
 @pytest.fixture
@@ -33,50 +33,6 @@ def test_log_distance(target):
     assert log_distance(z, target, 0.7, "paper").item() == pytest.approx(
         squared_distance(Mixture.from_points(z), target, 0.7, "paper").log().item()
     )
-
-
-@pytest.fixture
-def apart(target) -> Mixture:
-    """Components so far from each other that every posterior is 0 or 1."""
-    return Mixture(target.weights, 100 * target.means, target.variances)
-
-
-def drawn(target: Mixture, counts: tuple[int, ...]) -> torch.Tensor:
-    y = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
-    return target.place(
-        y, torch.randn(len(y), target.d, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    )
-
-
-def test_balanced_codes_of_a_class_weigh_its_share(target, apart):
-    z = drawn(apart, (50, 30, 20))
-    found = balance(z, apart)
-    assert [part.sum().item() for part in found.split([50, 30, 20])] == pytest.approx([0.5, 0.2, 0.3])
-    z = drawn(target, (50, 30, 20))  # that overlap: each of a code's classes by its posterior
-    twin = oracles.torch_mixture(target.weights, target.means, target.variances)
-    log_joint = twin.component_distribution.log_prob(z[:, None]) + twin.mixture_distribution.logits
-    r = log_joint.softmax(dim=1).numpy()
-    expected = [sum(r[i, k] * target.weights[k].item() / r[:, k].sum() for k in range(3)) for i in range(100)]
-    assert balance(z, target).tolist() == pytest.approx(expected)
-    few = balance(drawn(apart, (90, 5, 5)), apart).split([90, 5, 5])  # 0.05 of 0.2 and of 0.3: less than half
-    assert [part.sum().item() for part in few] == pytest.approx([0.5, 2 * 0.05, 2 * 0.05])
-
-
-def test_a_balanced_distance_minds_shapes_and_no_shares(apart):
-    even, odd = drawn(apart, (500, 200, 300)), drawn(apart, (300, 400, 300))
-    twice = torch.cat([even, even[:500]])  # every code of one class again
-    for balanced, alike in ((True, True), (False, False)):
-        first, other, more = (log_distance(z, apart, 0.3, balanced=balanced).item() for z in (even, odd, twice))
-        assert (more == pytest.approx(first, abs=1e-6)) == alike
-        assert (other < first + 1) == alike
-    wide = apart.means[1] + 3 * (even[500:700] - apart.means[1])
-    wrong = torch.cat([even[:500], wide, even[700:]])
-    assert log_distance(wrong, apart, 0.3, balanced=True) > log_distance(even, apart, 0.3, balanced=True) + 1
-
-
-def test_gradient_of_the_balanced_distance_goes_through_the_weights(target):
-    z = drawn(target, (6, 3, 4)).requires_grad_()
-    assert torch.autograd.gradcheck(lambda z: log_distance(z, target, 0.3, balanced=True), z)
 
 
 def test_cross_entropy_is_over_the_labelled_rows_only(target):

@@ -22,7 +22,7 @@ CASES = {
     "norm": NORM,
     "clipped": CLIPPED,
     "held out": HELD,
-    "shares": VIEWS | {"train_weights": True, "balanced": True},
+    "shares": VIEWS | {"train_weights": True},
     "neighbours": VIEWS | {"neighbours": 4},
     "neighbours, held out": VIEWS | {"neighbours": 4, "holdout": 0.25},
     "critic": VIEWS | {"critic": 2.0, "likeness": 3.0},

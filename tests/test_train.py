@@ -17,7 +17,6 @@ from segma.data.views import Kind, View
 from segma.errors import RunFailed
 from segma.mixture import Mixture
 from segma.model import Model
-from segma.objective import balance
 from segma.state import State
 from segma.step import Scales, batch_terms, encoder_inputs, follow, rate, rows_per_step, steps_in_all
 from segma.train import fit
@@ -27,7 +26,7 @@ VIEWS = dataclasses.replace(SMALL, views="affine", kappa=5.0, confidence=0.4, al
 NORM = dataclasses.replace(VIEWS, network="residual", filters=(4,), hidden=())
 CRITIC = dataclasses.replace(NORM, critic=2.0, likeness=3.0, average=0.8)
 ASKED = dataclasses.replace(VIEWS, neighbours=4)
-SHARES = dataclasses.replace(VIEWS, train_weights=True, balanced=True)
+SHARES = dataclasses.replace(VIEWS, train_weights=True)
 
 
 def toy(n: int = 60, labelled: int = 12, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
@@ -190,10 +189,6 @@ def test_terms_of_a_batch_with_views(monkeypatch):
     agreement = -sum(taught[i, classes[i]].log() for i in range(10) if sure[i]) / 10
     torch.testing.assert_close(heard, terms._replace(consistency=agreement), rtol=1e-4, atol=1e-5)
     assert abs(heard.consistency - terms.consistency) > 1e-3
-    other = batch_terms(model, inputs, labels, 10, numbers(VIEWS, 0.3), dataclasses.replace(VIEWS, balanced=True))
-    d2 = squared_distance(Mixture.from_points(z, balance(z, target)), target, 0.3)
-    torch.testing.assert_close(other, terms._replace(log_distance=d2.log()))
-    assert abs(other.log_distance - terms.log_distance) > 1e-3
 
 
 @pytest.mark.parametrize("all_rows", [False, True])

@@ -42,7 +42,6 @@ class Config:
     gamma_scale: float = 1.0  # multiplies Silverman's bandwidth
     phi: str = "auto"  # paper, exact, or auto: the paper's for latent_dim >= 10
     all_rows: bool = True  # reconstruction and distance on the labelled rows too, not on the unlabelled alone
-    balanced: bool = False  # in the distance the codes of a class weigh p_k together, however many there are of it
     kappa: float = 0.0  # weight of the consistency of two views; 0 is off
     confidence: float = 0.95  # posterior above which an unlabelled row teaches its strong view
     neighbours: int = 0  # so many rows most like it say what a row's strong view is taught; 0: the row itself
@@ -110,7 +109,11 @@ class Config:
         return override(cls(), {name: value for name, value in settings.items() if (name, value) not in RETIRED})
 
 
-RETIRED = (("samples_from", "mixture"), ("teacher", False))  # in runs of before, and without effect
+RETIRED = (
+    ("samples_from", "mixture"),
+    ("teacher", False),
+    ("balanced", False),
+)  # in runs of before, and without effect
 CHOICES = {
     "model": ("segma", "cwae", "m1m2", "adgm", "triple-gan"),
     "recipe": ("best", "paper"),

@@ -17,12 +17,10 @@ class Mixture:
     variances: Float[Tensor, " k"]
 
     @classmethod
-    def from_points(cls, z: Float[Tensor, "n d"], weights: Float[Tensor, " n"] | None = None) -> "Mixture":
-        """The sample z as a mixture of points, equally likely (paper, sec. III) unless they have weights."""
-        n = len(z)
-        if weights is None:  # in float64: the rounding of 1/n is the same for all points and would not average out
-            weights = z.new_full((n,), 1 / n, dtype=torch.float64)
-        return cls(weights, z, z.new_zeros(n))
+    def from_points(cls, z: Float[Tensor, "n d"]) -> "Mixture":
+        """The sample z as a mixture of equally likely points (paper, sec. III)."""
+        n = len(z)  # weights in float64: the rounding of 1/n is the same for all points and would not average out
+        return cls(z.new_full((n,), 1 / n, dtype=torch.float64), z, z.new_zeros(n))
 
     @property
     def k(self) -> int:

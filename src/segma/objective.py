@@ -11,7 +11,6 @@ from segma.cramer_wold import squared_distance
 from segma.mixture import Mixture
 
 Number = float | Tensor
-LEAST = 0.5  # of p_k: a class of fewer codes weighs less than p_k, so that it draws others
 
 
 class Terms(NamedTuple):
@@ -39,22 +38,9 @@ def reconstruction(x: Float[Tensor, " n *shape"], x_hat: Float[Tensor, " n *shap
     return (x - x_hat).square().flatten(1).sum(dim=1).mean()
 
 
-def log_distance(
-    z: Float[Tensor, "n d"], target: Mixture, gamma: Number, form: str = "auto", balanced: bool = False
-) -> Float[Tensor, ""]:
-    """log d_gamma^2 between the codes and the target (eq. CW-GMM, Definition 1); see `balance`."""
-    weights = balance(z, target) if balanced else None
-    return squared_distance(Mixture.from_points(z, weights), target, gamma, form).log()
-
-
-def balance(z: Float[Tensor, "n d"], target: Mixture) -> Float[Tensor, " n"]:
-    """Weights of codes with which those of each class, by their posteriors, weigh p_k together.
-
-    Else the distance, which compares shapes and shares at once, moves codes from classes that are too dense in the
-    middle to others that are spread too wide. The gradient goes through these weights: that takes the gain from it.
-    """
-    p, posterior = target.weights.double(), target.posterior(z).double()
-    return (posterior * (p / torch.maximum(posterior.mean(dim=0), LEAST * p))).sum(dim=1) / len(z)
+def log_distance(z: Float[Tensor, "n d"], target: Mixture, gamma: Number, form: str = "auto") -> Float[Tensor, ""]:
+    """log d_gamma^2 between the codes and the target (eq. CW-GMM, Definition 1)."""
+    return squared_distance(Mixture.from_points(z), target, gamma, form).log()
 
 
 def cross_entropy(z: Float[Tensor, "n d"], y: Int[Tensor, " n"], target: Mixture) -> Float[Tensor, ""]:

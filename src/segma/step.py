@@ -152,7 +152,7 @@ def follow(model: Model, z: Float[Tensor, "n d"], say: Number) -> None:
 def distance_term(
     z: Float[Tensor, "n d"], mixture: tuple[Tensor, ...], scales: Scales, config: Config
 ) -> Float[Tensor, ""]:
-    return log_distance(distributed.gather(z), as_mixture(*mixture), scales.gamma, config.phi, config.balanced)
+    return log_distance(distributed.gather(z), as_mixture(*mixture), scales.gamma, config.phi)
 
 
 def label_terms(
