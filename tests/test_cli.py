@@ -128,6 +128,7 @@ def test_classify_any_size_and_mode(call, run, tmp_path):
         assert alone["posterior"] == pytest.approx(results[i]["posterior"], abs=1e-4)
     status, out, _ = call("classify", run, files[0])
     assert out.startswith(f"{files[0]}: {results[0]['class']}")
+    assert " 0.0%" not in out
     rows = json.loads(call("classify", run, "test:0", "test:19", "--json")[1])["results"]
     assert [row["file"] for row in rows] == ["test:0", "test:19"]
     assert rows[1]["posterior"] == pytest.approx(results[19]["posterior"], abs=1e-2)  # the file is of 8 bits
@@ -231,9 +232,10 @@ def test_tables_from_the_command_line(call, tmp_path):
     assert re.search(r"^shares of the classes, as learned: no [45]\d\.\d%  yes [45]\d\.\d%$", out, re.MULTILINE), out
     assert call("sample", tmp_path / "run", "-n", 3, "--out", tmp_path / "s.csv")[0] == 0
     lines = (tmp_path / "s.csv").read_text().splitlines()
-    assert lines[0] == "class,x0,x1,x2"
+    assert lines[0] == "label,x0,x1,x2"
     assert [line.split(",")[0] for line in lines[1:]] == ["no"] * 3 + ["yes"] * 3
-    found = json.loads(call("classify", tmp_path / "run", tmp_path / "s.csv", "--json")[1])  # what it wrote itself
+    assert call("data", "check", tmp_path / "s.csv")[1].startswith("s: ")  # what it wrote itself is data to train on
+    found = json.loads(call("classify", tmp_path / "run", tmp_path / "s.csv", "--json")[1])
     assert [row["class"] for row in found["results"]] == ["no"] * 3 + ["yes"] * 3
     (tmp_path / "rows.csv").write_text("a,b,c\n0,0,0\n5,5,5\n")
     np.save(tmp_path / "rows.npy", np.array([[5.0, 5, 5]]))
@@ -287,7 +289,7 @@ def test_a_table_as_text_trains_and_keeps_the_names_of_its_columns(call, tmp_pat
     assert status == 0
     assert "100 samples, 10 of them labelled (no: 5, yes: 5)" in err
     assert call("sample", tmp_path / "run", "-n", 1, "--out", tmp_path / "s.csv")[0] == 0
-    assert (tmp_path / "s.csv").read_text().startswith("class,width,height\n")
+    assert (tmp_path / "s.csv").read_text().startswith("label,width,height\n")
     (tmp_path / "rows.csv").write_text("who;height;label;width\nann;-12;;6\nbob;0;yes;0\n")
     found = json.loads(call("classify", tmp_path / "run", tmp_path / "rows.csv", "--json")[1])
     assert [row["class"] for row in found["results"]] == ["yes", "no"]
@@ -301,8 +303,9 @@ def test_a_table_as_text_trains_and_keeps_the_names_of_its_columns(call, tmp_pat
 
 
 def test_data_commands(call, tmp_path):
-    status, out, _ = call("data", "list", "--data-dir", tmp_path)
+    status, out, err = call("data", "list", "--data-dir", tmp_path)
     assert status == 0
+    assert "segma data fetch NAME" in err
     assert [line.split()[0] for line in out.splitlines() if not line.startswith(" ")] == [
         "digits",
         "mnist",

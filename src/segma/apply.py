@@ -125,7 +125,7 @@ def class_samples(
 
 def write_samples(run: runs.Run, classes: Sequence[str], n: int, seed: int, out: Path, spread: float = 1.0) -> None:
     """New samples of some classes, or of all: a picture with a row for each, a GIF with a frame per draw, of tables a
-    .csv. One of one class is a picture like the data's, of their size, so that every command takes it."""
+    .csv, as `train` takes them. One of one class is a picture like the data's, of their size, so that every command takes it."""
     labels, is_image = [class_number(run, name) for name in classes] or None, len(run.shape) == 3
     draw.check_name(out, (".png", ".gif") if is_image else (".csv",))
     if n > (most := MOST_PICTURES if is_image else MOST_ROWS):
@@ -141,7 +141,7 @@ def write_samples(run: runs.Run, classes: Sequence[str], n: int, seed: int, out:
     x = class_samples(model, n, seed, labels, spread)
     if not is_image:
         first = [(name,) for name in names for _ in range(n)]
-        runs.write(out, as_csv(run, ("class",), first, x.reshape(len(first), -1)))
+        runs.write(out, as_csv(run, ("label",), first, x.reshape(len(first), -1)))
     elif out.suffix.lower() == ".gif":
         runs.write(out, draw.gif([draw.grid(x[:, i : i + 1], names) for i in range(n)]))
     else:

@@ -1,6 +1,7 @@
 """Commands about data sets: segma data list, check and fetch."""
 
 import json
+import sys
 from typing import Annotated
 
 import typer
@@ -21,6 +22,8 @@ def listing(data_dir: DataDir = None, as_json: AsJson = False) -> None:
             print(f"{row['name']:7} {row['status']:14} {row['about']}")
             if row["missing"]:
                 print(f"{'':23}put into {row['folder']}: {', '.join(row['missing'])}")
+        if any(row["missing"] for row in rows):
+            print("`segma data fetch NAME` gets what is missing, where a network allows", file=sys.stderr)
 
 
 def check(
