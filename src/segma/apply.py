@@ -125,7 +125,7 @@ def class_samples(
 
 def write_samples(run: runs.Run, classes: Sequence[str], n: int, seed: int, out: Path, spread: float = 1.0) -> None:
     """New samples of some classes, or of all: a picture with a row for each, a GIF with a frame per draw, of tables a
-    .csv, as `train` takes them. One of one class is a picture like the data's, of their size, so that every command takes it."""
+    .csv as `train` takes it. One of one class is a picture like the data's, of their size: every command takes it."""
     labels, is_image = [class_number(run, name) for name in classes] or None, len(run.shape) == 3
     draw.check_name(out, (".png", ".gif") if is_image else (".csv",))
     if n > (most := MOST_PICTURES if is_image else MOST_ROWS):
