@@ -6,7 +6,7 @@ import torch
 from safetensors import safe_open
 
 import segma
-from segma import clouds, launch, runs, sweep
+from segma import clouds, files, launch, runs, sweep
 from segma.errors import InputError
 from segma.mixture import Mixture
 from segma.model import Model
@@ -158,7 +158,7 @@ def test_a_damaged_file_is_told(pictures, tmp_path):  # noqa: F811
     with safe_open(file, framework="pt") as content:
         tensors = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
     tensors.pop("clouds.means")
-    runs.write_tensors(file, tensors, {"step": "1"})
+    files.write_tensors(file, tensors, {"step": "1"})
     with pytest.raises(InputError, match=r"does not fit config\.json"):
         finished(tmp_path / "run")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from segma import critic, launch, runs
+from segma import critic, files, launch, runs
 from segma.config import Config
 from segma.critic import Draws
 from segma.errors import InputError
@@ -129,7 +129,7 @@ def test_tables_have_none():
 def test_a_run_keeps_its_model_without_the_critic(pictures, tmp_path):  # noqa: F811
     """But the checkpoint has it: training goes on with the one it had."""
     job = alone(pictures, VIEWS | {"critic": 1.0}, tmp_path / "run")
-    kept, _ = runs.read_tensors(job.run.path / "model.safetensors", "")
+    kept, _ = files.read_tensors(job.run.path / "model.safetensors", "")
     assert not any("critic" in name for name in kept)
     tensors, _ = runs.read_checkpoint(job.run)
     assert any(name.startswith("model.critic.") for name in tensors)

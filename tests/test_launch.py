@@ -19,7 +19,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from data_files import write_mnist
-from segma import launch, runs
+from segma import files, launch, runs
 from segma.errors import InputError, RunFailed
 from segma.metrics.accuracy import evaluate
 from segma.model import encode_rows
@@ -50,7 +50,7 @@ def finish(job: launch.Job) -> launch.Job:
 @pytest.fixture(scope="module")
 def done(npz, tmp_path_factory) -> launch.Job:
     job = finish(launch.start(str(npz), "best", SMALL, tmp_path_factory.mktemp("runs") / "run", device="cpu"))
-    runs.write_json(job.run.path / "results.json", launch.measure(job.run, job.data, job.state.result.eval()))
+    files.write_json(job.run.path / "results.json", launch.measure(job.run, job.data, job.state.result.eval()))
     return job
 
 
@@ -87,7 +87,7 @@ def test_two_that_write_one_file_at_once_do_not_mix(tmp_path):
 
     def write(content: bytes) -> None:
         for _ in range(30):
-            runs.write(tmp_path / "file", content)
+            files.write(tmp_path / "file", content)
             assert (tmp_path / "file").read_bytes() in contents
 
     with ThreadPoolExecutor(4) as pool:
@@ -221,7 +221,7 @@ def test_a_full_disk_keeps_the_last_good_checkpoint(npz, tmp_path):
 
 def test_a_failed_save_leaves_the_old_file(done, tmp_path, monkeypatch):
     path = tmp_path / "file"
-    runs.write(path, b"old")
+    files.write(path, b"old")
 
     def full(number: int) -> None:
         raise OSError(28, "No space left on device")
@@ -230,11 +230,11 @@ def test_a_failed_save_leaves_the_old_file(done, tmp_path, monkeypatch):
     with pytest.raises(
         RunFailed, match=r"cannot write .*file: No space left on device; what was saved before is intact"
     ):
-        runs.write(path, b"new")
+        files.write(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(RunFailed, match=r"cannot write .*x: .*file is a file, no folder"):
-        runs.write(path / "x", b"new")
+        files.write(path / "x", b"new")
 
 
 def test_nan_keeps_the_last_good_checkpoint(npz, tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ estimator sweep similarity edit report launch stack record apply metrics.fid met
 runs metrics.accuracy metrics.editing train neighbours rivals fast layers vectors step state distributed draw plots
 latent density attributes baselines baselines.triple_gan baselines.triple_nets baselines.adgm baselines.m1m2
 baselines.gaussian model form clouds critic networks objective cramer_wold mixture recipes rival_recipes data config
-errors
+files errors
 """.split()
 
 
@@ -95,11 +95,19 @@ def test_the_readmes_program_runs(tmp_path):
     subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(blocks)], cwd=tmp_path, check=True)
 
 
+def anchors(page: Path) -> set[str]:
+    """What links may name in a page, as GitHub makes it of its headings."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
 def test_links_in_the_docs_lead_somewhere():
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for file, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", page.read_text()):
+            if "://" not in file:
+                target = page.parent / file if file else page
+                assert target.exists(), f"{page.name}: {file}"
+                assert not anchor or anchor in anchors(target), f"{page.name}: {file}#{anchor}"
 
 
 def test_the_map_names_what_exists():

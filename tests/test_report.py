@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from segma import cli, launch, plots, report, runs
+from segma import cli, files, launch, plots, report, runs
 from segma.errors import InputError
 from segma.metrics import fid
 
@@ -42,7 +42,7 @@ def fake(few: bool = False):
 
 def measured(run, **more) -> dict:
     results = report.measure(run, runs.load_model(run), **more)
-    runs.write_json(run.path / "results.json", results)
+    files.write_json(run.path / "results.json", results)
     return results
 
 

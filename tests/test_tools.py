@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from segma import critic, launch, runs
+from segma import critic, files, launch, runs
 from segma.config import assignments, override
 from segma.model import Model
 from segma.recipes import recipe
@@ -67,7 +67,7 @@ def test_the_recipe_s_seeds_are_measured_once_and_gone_on_with(npz, tmp_path, mo
     monkeypatch.setattr(sys, "argv", ["best.py", *words, "--beside", "2"])
     assert best.main(best.Commands()) == 0
     first = capsys.readouterr().out
-    errors = [runs.read_json(tmp_path / "s" / seed / "results.json")["test_error"] for seed in "01"]
+    errors = [files.read_json(tmp_path / "s" / seed / "results.json")["test_error"] for seed in "01"]
     cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in first.splitlines()]
     assert [row[:2] for row in cells[2:4]] == [[seed, f"{e:.2%}"] for seed, e in zip("01", errors, strict=True)]
     assert cells[4][1] == f"{np.mean(errors):.2%}"
@@ -114,11 +114,11 @@ def test_a_shipped_run_is_half_the_size_and_says_nothing_of_its_maker(tmp_path, 
     source = Path(runs.__file__).parent / "trained" / "digits"
     tool("ship").ship(source, "again")
     assert list(runs.come_along()) == ["again"]
-    old, new = (runs.read_tensors(place / "model.safetensors", "")[0] for place in (source, tmp_path / "again"))
+    old, new = (files.read_tensors(place / "model.safetensors", "")[0] for place in (source, tmp_path / "again"))
     assert all(np.array_equal(old[key], new[key]) for key in old)
-    assert runs.read_json(tmp_path / "again" / "config.json")["data"]["where"] == ""
-    error = runs.read_json(tmp_path / "again" / "results.json")["test_error"]
-    assert error == pytest.approx(runs.read_json(source / "results.json")["test_error"], abs=0.005)
+    assert files.read_json(tmp_path / "again" / "config.json")["data"]["where"] == ""
+    error = files.read_json(tmp_path / "again" / "results.json")["test_error"]
+    assert error == pytest.approx(files.read_json(source / "results.json")["test_error"], abs=0.005)
 
 
 @pytest.mark.parametrize("settings", [{}, {"critic": 2.0}, {"critic": 2.0, "likeness": 3.0}])

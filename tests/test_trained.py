@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segma import SeGMA, data, runs
+from segma import SeGMA, data, files, runs
 from segma.errors import InputError
 from test_cli import call  # noqa: F401
 
@@ -26,7 +26,7 @@ def test_each_is_small_and_says_what_it_is(name):
     assert run.path == MODELS[name]
     assert run.config.data == name
     assert run.data["where"] == ""  # no path of the machine that made it
-    assert runs.steps_done(run) == runs.read_json(run.path / "results.json")["protocol"]["steps"]
+    assert runs.steps_done(run) == files.read_json(run.path / "results.json")["protocol"]["steps"]
 
 
 def test_one_line_loads_it_and_it_is_as_good_as_it_says(tmp_path, monkeypatch):
@@ -34,7 +34,7 @@ def test_one_line_loads_it_and_it_is_as_good_as_it_says(tmp_path, monkeypatch):
     model = SeGMA.load("digits", device="cpu")
     digits = data.load("digits")
     wrong = (model.predict(digits.x_test[..., 0]) != digits.y_test).mean()
-    assert wrong == pytest.approx(runs.read_json(MODELS["digits"] / "results.json")["test_error"], abs=0.005)
+    assert wrong == pytest.approx(files.read_json(MODELS["digits"] / "results.json")["test_error"], abs=0.005)
     assert model.sample(2, label=3).shape == (2, 8, 8)
 
 

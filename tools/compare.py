@@ -36,7 +36,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from segma import data, draw, launch, runs
+from segma import data, draw, files, launch
 from segma.apply import class_samples
 from segma.config import Config, assignments
 from segma.data.arrays import Data, some_rows
@@ -119,7 +119,7 @@ def measured(number: int, seed: int, args: argparse.Namespace) -> Result:
         parts.append(judge(args.data, args.fid, args.device).scores(model))
     if seed == args.seeds - 1 and args.pictures:
         place = args.pictures / f"{args.data}-{number}.png"
-        runs.write(place, draw.png(draw.grid(class_samples(model, 10, seed=0))))
+        files.write(place, draw.png(draw.grid(class_samples(model, 10, seed=0))))
     parts += [f"{key} {terms[key]:.3g}" for key in TOLD]
     return Result(float(np.mean(wrong)), opinions, "  ".join(parts), took)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from segma import launch, runs
+from segma import files, launch, runs
 
 KEPT = ("labels.json", "log.jsonl")
 
@@ -17,16 +17,16 @@ KEPT = ("labels.json", "log.jsonl")
 def ship(run: Path, name: str) -> None:
     place = runs.TRAINED / name
     place.mkdir(parents=True, exist_ok=True)
-    about = runs.read_json(run / "config.json")
+    about = files.read_json(run / "config.json")
     about["data"]["where"] = ""  # where such data are by default
-    runs.write_json(place / "config.json", about)
-    tensors, metadata = runs.read_tensors(run / "model.safetensors", runs.NO_MODEL)
+    files.write_json(place / "config.json", about)
+    tensors, metadata = files.read_tensors(run / "model.safetensors", runs.NO_MODEL)
     small = {key: value.half() if value.dtype == torch.float32 else value for key, value in tensors.items()}
-    runs.write_tensors(place / "model.safetensors", small, metadata)
+    files.write_tensors(place / "model.safetensors", small, metadata)
     for file in KEPT:
-        runs.write(place / file, (run / file).read_bytes())
+        files.write(place / file, (run / file).read_bytes())
     shipped = runs.read(place)
-    runs.write_json(
+    files.write_json(
         place / "results.json", launch.measure(shipped, launch.load_data(shipped), runs.load_model(shipped))
     )
     sizes = {file.name: file.stat().st_size for file in place.iterdir()}

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageOps
 
-from segma import draw, runs
+from segma import draw, files, runs
 from segma.baselines import AnyModel, classifies, encodes
 from segma.data import table
 from segma.data.pictures import GREY, picture
@@ -141,11 +141,11 @@ def write_samples(run: runs.Run, classes: Sequence[str], n: int, seed: int, out:
     x = class_samples(model, n, seed, labels, spread)
     if not is_image:
         first = [(name,) for name in names for _ in range(n)]
-        runs.write(out, as_csv(run, ("label",), first, x.reshape(len(first), -1)))
+        files.write(out, as_csv(run, ("label",), first, x.reshape(len(first), -1)))
     elif out.suffix.lower() == ".gif":
-        runs.write(out, draw.gif([draw.grid(x[:, i : i + 1], names) for i in range(n)]))
+        files.write(out, draw.gif([draw.grid(x[:, i : i + 1], names) for i in range(n)]))
     else:
-        runs.write(out, draw.png(draw.as_image(x[0, 0]) if len(classes) == n == 1 else draw.grid(x, names)))
+        files.write(out, draw.png(draw.as_image(x[0, 0]) if len(classes) == n == 1 else draw.grid(x, names)))
 
 
 def as_csv(run: runs.Run, heads: Sequence[str], first: Iterable[tuple[object, ...]], x: np.ndarray) -> bytes:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from segma import apply, attributes, draw, latent, launch, runs
+from segma import apply, attributes, draw, files, latent, launch, runs
 from segma.baselines import AnyModel, classifies, encodes
 from segma.data import folder
 from segma.errors import InputError
@@ -253,12 +253,12 @@ def write(
         raise InputError(f"{symbol} up to {at[-1]:g} leads so far from the data that nothing can be decoded there")
     if not model.is_image:
         first = [(name, f"{value:.6g}") for name in names for value in at]
-        runs.write(out, apply.as_csv(run, ("sample", symbol), first, made))
+        files.write(out, apply.as_csv(run, ("sample", symbol), first, made))
         return
     made = draw.to_uint8(made).reshape(len(names), len(at), *made.shape[1:])
     values = [f"{value:.3g}" for value in at]
     if out.suffix.lower() == ".gif":
-        runs.write(out, draw.gif(draw.frames(made, [f"{symbol} = {value}" for value in values]), 150))
+        files.write(out, draw.gif(draw.frames(made, [f"{symbol} = {value}" for value in values]), 150))
         return
     heads = [*["given"] * len(given[:1]), f"{symbol} = {values[0]}", *values[1:], *["given"] * len(given[1:])]
-    runs.write(out, draw.png(draw.sheet([draw.to_uint8(x) for x in given], made, heads, labels)))
+    files.write(out, draw.png(draw.sheet([draw.to_uint8(x) for x in given], made, heads, labels)))

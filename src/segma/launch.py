@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 import segma
-from segma import data, distributed, runs
+from segma import data, distributed, files, runs
 from segma.baselines import AnyModel, build
 from segma.config import Config, check_names, override
 from segma.data.arrays import Data
@@ -73,7 +73,7 @@ def begin(whole: Data, config: Config, path: Path, data_dir: Path | None, device
     if distributed.rank() > 0:  # the first process keeps the folder
         return Job(runs.Run(path, config, about), few, state, device)
     run = runs.create(path, config, about)
-    runs.write_json(path / "labels.json", {"kept": kept.tolist(), "held_out": held_out.tolist()})
+    files.write_json(path / "labels.json", {"kept": kept.tolist(), "held_out": held_out.tolist()})
     return Job(run, few, state, device)
 
 
@@ -106,14 +106,14 @@ def load_data(
 ) -> Data:
     """The data of a run with the labels it kept; other data than it was trained on are an error."""
     whole = whole_data(run, data_dir, progress, whole)
-    rows = runs.read_json(run.path / "labels.json")
+    rows = files.read_json(run.path / "labels.json")
     return with_rows(whole, np.array(rows["kept"], dtype=int), np.array(rows["held_out"], dtype=int))
 
 
 def with_all_labels(run: runs.Run, data_dir: Path | None = None, progress: Callable | None = None) -> Data:
     """The data of a run with every label there is: for judges of the model, never for the model."""
     whole = whole_data(run, data_dir, progress)
-    held_out = np.array(runs.read_json(run.path / "labels.json")["held_out"], dtype=int)
+    held_out = np.array(files.read_json(run.path / "labels.json")["held_out"], dtype=int)
     return with_rows(whole, np.setdiff1d(np.flatnonzero(whole.y_train >= 0), held_out), held_out)
 
 

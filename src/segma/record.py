@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from segma import distributed, draw, runs
+from segma import distributed, draw, files, runs
 from segma.apply import class_samples
 from segma.baselines import classifies
 from segma.data.arrays import Data
@@ -127,6 +127,6 @@ def look(job: Job, step: int) -> float | None:
     wrong = error(model, job.data.x_test, job.data.y_test) if known and (job.data.y_test >= 0).any() else None
     if model.is_image:
         path, made = job.run.path / "samples" / f"step-{step:07d}.png", class_samples(model, 10, seed=0)
-        runs.write(path, draw.png(draw.grid(made, job.run.classes if known else ())))
+        files.write(path, draw.png(draw.grid(made, job.run.classes if known else ())))
     job.state.model.train()
     return wrong

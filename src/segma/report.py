@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from segma import draw, launch, plots, runs
+from segma import draw, files, launch, plots, runs
 from segma.baselines import AnyModel, classifies
 from segma.data.arrays import Data
 from segma.data.sources import counts
@@ -69,7 +69,7 @@ def basic(run: runs.Run, few: Data, model: AnyModel) -> dict:
 def earlier(run: runs.Run) -> dict:
     """What results.json has of the options' scores, if they are of the weights that are there now."""
     try:
-        old = runs.read_json(run.path / "results.json")
+        old = files.read_json(run.path / "results.json")
         same = old["protocol"]["steps"] == runs.steps_done(run)
     except (InputError, KeyError, TypeError):
         return {}

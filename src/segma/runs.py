@@ -6,25 +6,22 @@ Every file is written whole or not at all, nothing is deleted, and no pickle is 
 import dataclasses
 import fcntl
 import json
-import os
 import platform
-import threading
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 import segma
+from segma import files
 from segma.baselines import AnyModel, build
 from segma.clouds import Clouds
 from segma.config import Config
 from segma.data.arrays import Data, fingerprint
-from segma.errors import InputError, RunFailed
+from segma.errors import InputError
 from segma.model import Model
 
 CHECKPOINT = "checkpoint/last.safetensors"
@@ -77,7 +74,7 @@ def create(path: Path, config: Config, about: dict) -> Run:
     except OSError as problem:
         raise InputError(f"cannot make the folder {path}: {problem.strerror}") from problem
     versions = {"segma": segma.__version__, "torch": torch.__version__, "python": platform.python_version()}
-    write_json(path / "config.json", {"settings": config.to_json(), "data": run.data, "versions": versions})
+    files.write_json(path / "config.json", {"settings": config.to_json(), "data": run.data, "versions": versions})
     return run
 
 
@@ -115,20 +112,11 @@ def read(path: Path) -> Run:
         raise InputError(f"{path}: no such run; with segma come {', '.join(come_along())}")
     if not (path / "config.json").is_file():
         raise InputError(f"{path} is not a run: it has no config.json")
-    content = read_json(path / "config.json")
+    content = files.read_json(path / "config.json")
     try:
         return Run(path, Config.from_json(content["settings"]), content["data"])
     except (KeyError, TypeError) as problem:
         raise InputError(f"{path / 'config.json'} is damaged: no {problem}") from problem
-
-
-def read_json(path: Path) -> dict:
-    try:
-        return json.loads(path.read_text())
-    except FileNotFoundError:
-        raise InputError(f"{path} is missing") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as problem:
-        raise InputError(f"{path} is damaged: {problem}") from problem
 
 
 def check_same_data(run: Run, data: Data) -> None:
@@ -153,7 +141,7 @@ def load_mixture(run: Run, device: str = "cpu") -> Model:
 def load_model(run: Run, device: str = "cpu") -> AnyModel:
     """The trained model, ready to use: without its critic, which is of use only while it trains."""
     model = build(dataclasses.replace(run.config, critic=0.0), run.shape, len(run.classes))
-    tensors, _ = read_tensors(run.path / "model.safetensors", NO_MODEL)
+    tensors, _ = files.read_tensors(run.path / "model.safetensors", NO_MODEL)
     clouds = {name.removeprefix("clouds."): tensors.pop(name) for name in list(tensors) if name.startswith("clouds.")}
     try:
         model.load_state_dict(tensors)
@@ -170,20 +158,20 @@ def save_model(run: Run, model: AnyModel, step: int) -> None:
     tensors = {name: value for name, value in model.state_dict().items() if not name.startswith("critic.")}
     if isinstance(model, Model) and model.clouds:
         tensors |= {f"clouds.{name}": value for name, value in vars(model.clouds).items()}
-    write_tensors(run.path / "model.safetensors", tensors, {"step": str(step)})
+    files.write_tensors(run.path / "model.safetensors", tensors, {"step": str(step)})
 
 
 def steps_done(run: Run) -> int:
     """How many steps the saved model has trained."""
-    return int(read_tensors(run.path / "model.safetensors", NO_MODEL)[1]["step"])
+    return int(files.read_tensors(run.path / "model.safetensors", NO_MODEL)[1]["step"])
 
 
 def save_checkpoint(run: Run, tensors: dict[str, Tensor], step: int) -> None:
-    write_tensors(run.path / CHECKPOINT, tensors, {"step": str(step)})
+    files.write_tensors(run.path / CHECKPOINT, tensors, {"step": str(step)})
 
 
 def read_checkpoint(run: Run, device: str = "cpu") -> tuple[dict[str, Tensor], int]:
-    tensors, metadata = read_tensors(run.path / CHECKPOINT, "the run cannot be resumed", device)
+    tensors, metadata = files.read_tensors(run.path / CHECKPOINT, "the run cannot be resumed", device)
     return tensors, int(metadata["step"])
 
 
@@ -195,49 +183,10 @@ def has_checkpoint(run: Run) -> bool:
     return (run.path / CHECKPOINT).exists()
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    # copies, since some are views of one vector, which the format refuses
-    alone = {name: value.detach().cpu().clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
-    write(path, to_bytes(alone, metadata))
-
-
-def read_tensors(path: Path, hint: str, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, str]]:
-    if not path.is_file():
-        raise InputError(f"{path} is missing: {hint}")
-    try:
-        with safe_open(path, framework="pt", device=device) as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
-    except (SafetensorError, OSError) as problem:
-        raise InputError(f"{path} is damaged ({problem}): put a copy in its place, or train again") from problem
-
-
 def keep(run: Run, name: str, content: bytes) -> None:
     """Into the run's folder; one that comes with segma stays as it is."""
     if not run.comes_along:
-        write(run.path / name, content)
-
-
-def write_json(path: Path, value: object) -> None:
-    write(path, (json.dumps(value, indent=2) + "\n").encode())
-
-
-def write(path: Path, content: bytes) -> None:
-    """Whole or not at all: a reader, or a run killed at any moment, finds the old file or the new one."""
-    # a name of its own: two that write the same file at once, as two evaluations their reference, do not mix
-    part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as problem:
-        with suppress(OSError):
-            part.unlink()
-        no_folder = path.parent.exists() and not path.parent.is_dir()
-        why = f"{path.parent} is a file, no folder" if no_folder else problem.strerror
-        raise RunFailed(f"cannot write {path}: {why}; what was saved before is intact") from problem
+        files.write(run.path / name, content)
 
 
 @contextmanager
@@ -255,7 +204,7 @@ def cut_log(path: Path, step: int) -> None:
     """Drop the lines after `step`: a resumed run writes them again."""
     if path.exists():
         lines = [line for line in path.read_text().splitlines() if line and _step(line) <= step]
-        write(path, "".join(line + "\n" for line in lines).encode())
+        files.write(path, "".join(line + "\n" for line in lines).encode())
 
 
 def _step(line: str) -> float:

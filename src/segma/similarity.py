@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from segma import draw, latent, launch, plots, runs
+from segma import draw, files, latent, launch, plots, runs
 from segma.edit import Source
 from segma.errors import InputError
 from segma.model import encode_rows
@@ -59,7 +59,7 @@ def as_text(found: dict, width: int = 100) -> str:
 
 def write_picture(found: dict, out: Path) -> None:
     """The distances as a tree and a heat map."""
-    runs.write(out, draw.png(plots.similarity(np.array(found["distances"]), found["classes"])))
+    files.write(out, draw.png(plots.similarity(np.array(found["distances"]), found["classes"])))
 
 
 def write_map(source: Source, out: Path) -> list[str]:
@@ -80,5 +80,5 @@ def write_map(source: Source, out: Path) -> list[str]:
         points, centres = (latent.on_plane(codes, model.mixture) for codes in (z, model.means))
         sigmas = model.mixture.variances.sqrt()
     picture = plots.latent_map(points.numpy(), y, centres.numpy(), sigmas.numpy(), run.classes, shares.tolist())
-    runs.write(out, draw.png(picture))
+    files.write(out, draw.png(picture))
     return notes

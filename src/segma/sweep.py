@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from segma import draw, launch, plots, runs
+from segma import draw, files, launch, plots, runs
 from segma import report as tell
 from segma.baselines import RIVALS
 from segma.config import Config, check_names, parse
@@ -139,21 +139,21 @@ def report(out: Path, cells: Sequence[dict[str, str]], jobs: Sequence[Job]) -> l
         row: dict = {**cell, "run": str(job.run.path)}
         if runs.has_model(job.run):
             found = tell.basic(job.run, job.data, runs.load_model(job.run, job.device))
-            runs.write_json(job.run.path / "results.json", found)
+            files.write_json(job.run.path / "results.json", found)
             wrong = found.get("test_error", found.get("validation_error"))
             row |= {"error": wrong, **{name: found[name] for name in MEASURED if name != "error"}}
         rows.append(row)
-    runs.write_json(out / "sweep.json", {"rows": rows})
-    runs.write(out / "table.md", as_table(rows).encode())
+    files.write_json(out / "sweep.json", {"rows": rows})
+    files.write(out / "table.md", as_table(rows).encode())
     axes = [key for key in cells[0] if key != "seed" and len({row[key] for row in rows}) > 1]
     for name in MEASURED if len(axes) >= 2 else ():
-        runs.write(out / f"{name}.png", draw.png(_heat_map(rows, axes[0], axes[1], name)))
+        files.write(out / f"{name}.png", draw.png(_heat_map(rows, axes[0], axes[1], name)))
     return rows
 
 
 def _rows(out: Path) -> list[dict]:
     """What earlier sweeps into this folder have measured."""
-    return runs.read_json(out / "sweep.json")["rows"] if (out / "sweep.json").exists() else []
+    return files.read_json(out / "sweep.json")["rows"] if (out / "sweep.json").exists() else []
 
 
 MEASURED = {"error": "{:.1%}", "reconstruction_error": "{:.3g}", "log_distance": "{:.2f}"}

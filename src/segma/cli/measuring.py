@@ -135,8 +135,8 @@ def similarity(
 
 def show_results(run: Any, results: dict, as_json: bool) -> None:
     """Print, then keep in results.json: what was measured is seen even where it cannot be written."""
-    from segma import report, runs
+    from segma import files, report
 
     print(json.dumps(results) if as_json else report.as_text(results))
     if not run.comes_along:
-        runs.write_json(run.path / "results.json", results)
+        files.write_json(run.path / "results.json", results)

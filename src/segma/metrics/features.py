@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from segma import runs
+from segma import files
 from segma.baselines import AnyModel
 from segma.data.arrays import Progress
 from segma.draw import to_uint8
@@ -175,7 +175,7 @@ def cached(folder: Path, key: dict, make: Callable[[], Arrays]) -> Arrays:
         kept = found | {"key": np.array(text), "seal": np.array(_seal(found, text))}
         np.savez(file, **kept)  # ty: ignore[invalid-argument-type]
         try:
-            runs.write(path, file.getvalue())
+            files.write(path, file.getvalue())
         except (RunFailed, OSError) as problem:
             warnings.warn(f"the reference features are not kept for the next time: {problem}", stacklevel=2)
     return found

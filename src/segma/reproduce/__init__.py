@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from segma import runs
+from segma import files
 from segma.errors import InputError, RunFailed, near
 from segma.reproduce import figures, page
 from segma.reproduce.cells import Work
@@ -69,7 +69,7 @@ def command(items: Sequence[str], work: Work) -> str:
 
 def keep(found: dict[str, Section], calls: dict[str, str], work: Work) -> None:
     kept = {"data": work.data, "budget": work.budget, "calls": calls, "items": found}
-    runs.write_json(work.out / "reproduction.json", kept)
+    files.write_json(work.out / "reproduction.json", kept)
 
 
 def earlier(work: Work) -> tuple[dict[str, Section], dict[str, str]]:
@@ -83,7 +83,7 @@ def earlier(work: Work) -> tuple[dict[str, Section], dict[str, str]]:
         if there and not there & {"index.md", "runs"}:
             raise InputError(f"{work.out} is not a reproduction, it has {min(there)} in it: choose another --out")
         return {}, {}
-    found = runs.read_json(file)
+    found = files.read_json(file)
     if found["data"] != work.data or (found["budget"] == "quick") != (work.budget == "quick"):
         raise InputError(f"{work.out} is for --data {found['data']} --budget {found['budget']}: choose another --out")
     return {item: Section(*parts) for item, parts in found["items"].items()}, found.get("calls", {})
@@ -99,5 +99,5 @@ def write(found: dict[str, Section], calls: dict[str, str], work: Work) -> None:
         *(f"{name} failed: {why}" for name, why in work.failed.items()),
     ]
     keep(found, calls, work)
-    runs.write(work.out / "index.md", page.as_markdown(title, intro, sections).encode())
-    runs.write(work.out / "index.html", page.as_html(title, intro, sections).encode())
+    files.write(work.out / "index.md", page.as_markdown(title, intro, sections).encode())
+    files.write(work.out / "index.html", page.as_html(title, intro, sections).encode())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from segma import launch, report, runs, sweep
+from segma import files, launch, report, runs, sweep
 from segma.baselines import RIVALS
 from segma.config import Config
 from segma.data import data_dir
@@ -108,7 +108,7 @@ def results(row: str, work: Work, seeds: int, fid: bool) -> list[dict]:
     Those that fail are left out.
     """
     if work.only and row not in work.only:
-        return [runs.read_json(path / "results.json") for path in finished(row, work)]
+        return [files.read_json(path / "results.json") for path in finished(row, work)]
     jobs = [_tried(work, [name(row, work, seed)], lambda s=seed: opened(row, work, s)) for seed in range(seeds)]
     jobs = [job for job in jobs if job is not None]
     waiting = [job for job in jobs if job.state.step < job.last]
@@ -160,7 +160,7 @@ def train(jobs: Sequence[Job], work: Work) -> None:
     for job in jobs:
         about = told(job.run.path)
         seconds = about.get("seconds", 0) + time.monotonic() - began
-        runs.write_json(job.run.path / "cell.json", about | {"seconds": seconds, "together": len(jobs)})
+        files.write_json(job.run.path / "cell.json", about | {"seconds": seconds, "together": len(jobs)})
         if not runs.has_model(job.run) or runs.steps_done(job.run) < job.state.step:  # the rest of its stack went on
             work.failed[job.run.path.name] = "a step was not finite"
 
@@ -173,7 +173,7 @@ def opened(row: str, work: Work, seed: int) -> Job:
         job = launch.begin(work.whole, config, path, work.data_dir, work.device)
         whole = launch.config_for(work.data, work.whole, ROWS[row].recipe, ROWS[row].settings)
         about = {"command": command(row, work, settings), "of": steps_in_all(whole, len(work.whole.x_train))}
-        runs.write_json(path / "cell.json", about)
+        files.write_json(path / "cell.json", about)
         return job
     job = launch.resume(path, work.data_dir, work.device, whole=work.whole)
     if job.run.config != config:
@@ -198,10 +198,10 @@ def measured(work: Work, job: Job, samples: int | None, alone: bool = False) -> 
         found = report.basic(job.run, job.data, model)
     else:
         found = report.measure(job.run, model, work.data_dir, work.weights, wanted, False, work.progress, alone)
-    runs.write_json(job.run.path / "results.json", found)
+    files.write_json(job.run.path / "results.json", found)
     return found
 
 
 def told(path: Path) -> dict:
     """What cell.json has of a cell: its command, the steps of its whole recipe, seconds, models trained together."""
-    return runs.read_json(path / "cell.json") if (path / "cell.json").exists() else {}
+    return files.read_json(path / "cell.json") if (path / "cell.json").exists() else {}

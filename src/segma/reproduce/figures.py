@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from segma import apply, draw, latent, launch, plots, runs, sweep
+from segma import apply, draw, files, latent, launch, plots, runs, sweep
 from segma.baselines import AnyModel, classifies, encodes
 from segma.errors import InputError
 from segma.model import Model, decode_rows, encode_rows
@@ -214,5 +214,5 @@ def _mean(found: Sequence[dict], score: str, **cell: str) -> float:
 
 def _keep(work: Work, name: str, picture: Image.Image) -> str:
     file = Path("pictures") / f"{name}.png"
-    runs.write(work.out / file, draw.png(picture))
+    files.write(work.out / file, draw.png(picture))
     return str(file)

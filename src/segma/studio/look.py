@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from segma import apply, latent, plots, report, runs, similarity
+from segma import apply, files, latent, plots, report, runs, similarity
 from segma.errors import InputError
 from segma.model import encode_rows
 from segma.studio import session, shelf, view
@@ -58,6 +58,6 @@ def overview(path: Path) -> tuple[str, str, str]:
 
 def results(path: Path) -> str:
     try:
-        return report.as_text(runs.read_json(path / "results.json"))
+        return report.as_text(files.read_json(path / "results.json"))
     except (InputError, KeyError):
         return f"not measured yet: segma evaluate {runs.read(path).called}"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from segma import attributes, launch, runs
+from segma import attributes, files, launch, runs
 from segma.errors import InputError
 from segma.model import Model
 
@@ -53,7 +53,7 @@ def beside(path: Path) -> dict[str, Path]:
         raise InputError(
             f"{path} is of the model {run.config.model}: the studio needs one Gaussian per class, as segma has"
         )
-    runs.read_tensors(path / "model.safetensors", runs.NO_MODEL)
+    files.read_tensors(path / "model.safetensors", runs.NO_MODEL)
     path = path.resolve() if path.name in ("", "..") else path
     folder = Path("runs") if run.comes_along else path.parent
     others = sorted(other for other in folder.iterdir() if usable(other)) if folder.is_dir() else []
