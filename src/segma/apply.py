@@ -1,4 +1,4 @@
-"""What a trained run is used for, from files and to files: classify and sample."""
+"""What a trained run is used for: classify, and new samples of its classes."""
 
 import contextlib
 import csv
@@ -10,13 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
 
 from segma import draw, files, runs
 from segma.baselines import AnyModel, classifies, encodes
-from segma.data import table
-from segma.data.pictures import GREY, picture
-from segma.data.values import images_or_table
 from segma.errors import InputError, near
 from segma.model import Model, classify_rows, decode_rows, encode_rows
 
@@ -42,13 +38,6 @@ def classify(run: runs.Run, names: Sequence[str], x: np.ndarray) -> list[dict]:
     ]
 
 
-def picture_as(file: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """An image file as a model of this shape takes it: the centre in the model's proportions, resized, grey or RGB."""
-    h, w, c = shape
-    image = Image.fromarray(picture(file)).convert("L" if c == 1 else "RGB")
-    return np.asarray(ImageOps.fit(image, (w, h), Image.Resampling.BILINEAR)).reshape(shape)
-
-
 def is_negative(model: AnyModel, x: np.ndarray) -> bool:
     """Whether a model of grey pictures gives the negative of x (h, w, 1), uint8 or in 0..1, back much better than x:
     handwriting on white paper, say, for one that knows white strokes on black."""
@@ -58,44 +47,6 @@ def is_negative(model: AnyModel, x: np.ndarray) -> bool:
     both = np.stack([x, 1 - x])
     as_it_is, inverted = ((decode_rows(model, encode_rows(model, both)) - both) ** 2).mean(axis=(1, 2, 3))
     return bool(inverted < as_it_is / 3)
-
-
-def changes(file: Path, shape: tuple[int, ...]) -> str:
-    """What `picture_as` does to a file, in words: "640 x 480 colour, centre cut, resized to 28 x 28, grey"."""
-    h, w, c = shape
-    with Image.open(file) as image:
-        turned = image.getexif().get(0x0112, 1) not in (0, 1)  # EXIF's tag of the orientation
-        sides = image.size[::-1] if image.getexif().get(0x0112) in (5, 6, 7, 8) else image.size
-        grey, clear = image.mode in GREY, image.has_transparency_data
-    done = {
-        "turned as its EXIF says": turned,
-        "laid on white": clear,
-        "centre cut": sides[0] * h != sides[1] * w,
-        f"resized to {w} x {h}": sides != (w, h),
-        "grey": c == 1 and not grey,
-        "taken as colour": c == 3 and grey,
-    }
-    said = [text for text, is_so in done.items() if is_so] or ["taken as it is"]
-    return f"{sides[0]} x {sides[1]} {'grey' if grey else 'colour'}, {', '.join(said)}"
-
-
-def table_rows(run: runs.Run, file: Path) -> tuple[list[str], np.ndarray]:
-    """The rows of a .csv, by the names of its columns where both it and the run have them (or it is one that segma
-    wrote), or of a .npy; with names FILE:ROW."""
-    if file.suffix != ".npy":
-        named = run.columns or (run.heads if set(run.heads) <= set(table.head(file)) else ())
-        rows = table.read(file, named).x
-    elif not file.is_file():
-        raise InputError(f"{file}: no such file")
-    else:
-        try:
-            rows = np.load(file, allow_pickle=False)
-        except (OSError, ValueError) as problem:
-            why = str(problem).split(";")[0]  # what follows is advice on numpy
-            raise InputError(f"{file}: not a table of numbers as .npy ({why})") from problem
-    if rows.ndim != 2 or rows.shape[1:] != run.shape:
-        raise InputError(f"{file} has the shape {rows.shape}; the run takes rows of {run.shape[0]} numbers")
-    return [f"{file}:{i + 1}" for i in range(len(rows))], images_or_table(rows, str(file), at_least=1)
 
 
 def class_number(run: runs.Run, name: str) -> int:

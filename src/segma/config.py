@@ -212,6 +212,19 @@ def whole(name: str, text: str, low: int) -> int:
     return value
 
 
+def number(name: str, text: str, low: float = -math.inf) -> float:
+    """A number as typed, not below `low`."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < low:
+        raise InputError(
+            f"{name} {text}: wanted is a number, as 0.5" + (f", {low:g} or more" if low > -math.inf else "")
+        )
+    return value
+
+
 def assignments(pairs: list[str]) -> dict[str, str]:
     """--set KEY=VALUE ... as a dict."""
     for pair in pairs:

@@ -1,42 +1,20 @@
-"""Edits of files and of test rows with a trained run: samples in; a strip, an animation or a table out."""
+"""Edits with a trained run: samples in; a strip, an animation or a table out."""
 
-import math
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from segma import apply, attributes, draw, files, latent, launch, runs
+from segma import apply, attributes, draw, files, latent, runs
 from segma.baselines import AnyModel, classifies, encodes
-from segma.data import folder
 from segma.errors import InputError
+from segma.inputs import Samples, Source, read
 from segma.mixture import Mixture
 from segma.model import Model, classify_rows, decode_rows, encode_rows
 
 MOST_STEPS = 1000
-
-
-class Samples(NamedTuple):
-    """What is to be edited: a name each, raw rows (images as floats in 0..1), and what was done to each in words."""
-
-    names: list[str]
-    x: np.ndarray
-    notes: list[str]
-
-
-class Source(NamedTuple):
-    """Where samples come from: the run that says in what form, and how to read its data for those named test:12.
-
-    What may not be passed on (a data set's own pictures) is not shown beside what was made of it."""
-
-    run: runs.Run
-    data_dir: Path | None = None
-    progress: Callable | None = None
-    shown: bool = True
 
 
 def interpolate(source: Source, a: str, b: str, steps: int, path: str, out: Path) -> list[str]:
@@ -118,19 +96,6 @@ def _edit(
     return notes
 
 
-def number(name: str, text: str, low: float = -math.inf) -> float:
-    """A number as typed, not below `low`."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value < low:
-        raise InputError(
-            f"{name} {text}: wanted is a number, as 0.5" + (f", {low:g} or more" if low > -math.inf else "")
-        )
-    return value
-
-
 def check_out(run: runs.Run, steps: int, out: Path) -> None:
     """What can be known to be wrong before anything is read."""
     if not 2 <= steps <= MOST_STEPS:
@@ -146,81 +111,6 @@ def place(classes: Sequence[str], axis: attributes.Axis, name: str) -> int:
     if own.values != tuple(classes):
         raise InputError(f"--source {name}: allowed are {', '.join(axis.values)}")
     return axis.groups[number]
-
-
-def read(
-    source: Source, words: Sequence[str], one_each: bool = False, broken: list[InputError] | None = None
-) -> Samples:
-    """Samples by name: test:12 is a row of the test split, counted from 0; else a picture, or rows of a table's file,
-    of which FILE:3 is the third. With a list for what is `broken`, a picture that cannot be read goes there, as long as
-    there are others."""
-    run, names, rows, notes = source.run, [], [], []
-    few = None
-    for word in words:
-        if test := re.fullmatch(r"test:(\d+)", word):
-            few = few or launch.load_data(run, source.data_dir, source.progress)
-            row = int(test[1])
-            if row >= len(few.x_test):
-                there = f"test:0 to test:{len(few.x_test) - 1}" if len(few.x_test) else "files: it has no test split"
-                raise InputError(f"{word} is not in {few.name}: allowed are {there}")
-            label = few.y_test[row]
-            found = [(word, few.x_test[row], f"labelled {run.classes[label]!r}" if label >= 0 else "not labelled")]
-        elif re.fullmatch(r"(test|train):.*", word) and not Path(word).exists():
-            raise InputError(f"{word}: rows are named test:0, test:1 and so on; of the test split alone")
-        elif len(run.shape) == 3:
-            try:
-                x = apply.picture_as(Path(word), run.shape)
-            except InputError as problem:
-                if broken is None or len(broken) == len(words) - 1:
-                    raise
-                broken.append(problem)
-                continue
-            found = [(word, x, apply.changes(Path(word), run.shape))]
-        else:
-            found = _table_rows(run, word)
-        if one_each and len(found) > 1:
-            raise InputError(f"{word} has {len(found)} rows: name one of them, as {word}:1")
-        for name, x, note in found:
-            names.append(name)
-            rows.append(x.astype(np.float32) / 255 if x.dtype == np.uint8 else np.array(x))
-            notes.append(note)
-    return Samples(names, np.stack(rows), notes)
-
-
-def unfolded(words: Sequence[str]) -> list[str]:
-    """The words, and in the place of a folder the pictures in it and deeper, in the order of their names."""
-    found: list[str] = []
-    for word in words:
-        if not Path(word).is_dir():
-            found.append(word)
-            continue
-        inside = folder.pictures_below(Path(word))
-        if not inside:
-            raise InputError(f"{word}: no pictures ({', '.join(folder.SUFFIXES)})")
-        found += [str(Path(word, name)) for name in inside]
-    return found
-
-
-def said_once(samples: Samples) -> list[str]:
-    """What was done to the samples, a line for each kind: "a.png and 11 more: 640 x 480 colour, resized to 28 x 28"."""
-    alike: dict[str, list[str]] = {}
-    for name, note in zip(samples.names, samples.notes, strict=True):
-        if note and not note.endswith("taken as it is"):
-            alike.setdefault(note, []).append(name)
-    return [
-        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {note}" for note, names in alike.items()
-    ]
-
-
-def _table_rows(run: runs.Run, word: str) -> list[tuple[str, np.ndarray, str]]:
-    file, colon, number = word.rpartition(":")
-    if not (colon and number.isdecimal()) or Path(word).exists():
-        names, x = apply.table_rows(run, Path(word))
-        return [(name, row, "") for name, row in zip(names, x, strict=True)]
-    _, x = apply.table_rows(run, Path(file))
-    if not 1 <= int(number) <= len(x):
-        raise InputError(f"{word}: {file} has {len(x)} rows, allowed are {file}:1 to {file}:{len(x)}")
-    return [(word, x[int(number) - 1], "")]
 
 
 def encode(run: runs.Run, model: AnyModel, samples: Samples) -> tuple[Tensor, list[str]]:

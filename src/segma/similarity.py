@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from segma import draw, files, latent, launch, plots, runs
-from segma.edit import Source
 from segma.errors import InputError
+from segma.inputs import Source
 from segma.model import encode_rows
 
 MAPPED = 2000  # codes on a map

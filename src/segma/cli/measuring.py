@@ -119,13 +119,13 @@ def similarity(
     data_dir: DataDir = None,
 ) -> None:
     """Which classes lie close: the distances of the trained means."""
-    from segma import edit, runs
+    from segma import inputs, runs
     from segma import similarity as classes
 
     opened = runs.read(run)
     classes.check_names(opened, out, map_out)
     found = classes.measure(opened)
-    notes = classes.write_map(edit.Source(opened, data_dir, bar), map_out) if map_out else []
+    notes = classes.write_map(inputs.Source(opened, data_dir, bar), map_out) if map_out else []
     if out:
         classes.write_picture(found, out)
     print(json.dumps(found) if as_json else classes.as_text(found))

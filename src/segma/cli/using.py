@@ -21,13 +21,13 @@ def classify(
     data_dir: DataDir = None,
 ) -> None:
     """The class of each image and how sure the model is."""
-    from segma import apply, edit, runs
+    from segma import apply, inputs, runs
 
     opened = runs.read(run)
     broken: list[InputError] = []
-    samples = edit.read(edit.Source(opened, data_dir, bar), edit.unfolded(images), broken=broken)
+    samples = inputs.read(inputs.Source(opened, data_dir, bar), inputs.unfolded(images), broken=broken)
     found = apply.classify(opened, samples.names, samples.x)
-    for line in () if as_json else edit.said_once(samples):
+    for line in () if as_json else inputs.said_once(samples):
         print(line, file=sys.stderr)
     print(json.dumps({"results": found}) if as_json else "\n".join(map(_likely, found)))
     if broken:
@@ -53,10 +53,10 @@ def sample(
     spread: Annotated[str, typer.Option(metavar="A", help="Below 1 more typical, above 1 more unusual.")] = "1",
 ) -> None:
     """Generate new samples, by class, as a picture."""
-    from segma import apply, edit, runs
-    from segma.config import whole
+    from segma import apply, runs
+    from segma.config import number, whole
 
-    wide = edit.number("--spread", spread, 0)
+    wide = number("--spread", spread, 0)
     apply.write_samples(runs.read(run), label or [], whole("-n", n, 1), whole("--seed", seed, 0), out, wide)
     print(f"wrote {out}")
 
@@ -72,10 +72,10 @@ def interpolate(
     data_dir: DataDir = None,
 ) -> None:
     """What lies between two samples, as a strip or an animation."""
-    from segma import edit, runs
+    from segma import edit, inputs, runs
     from segma.config import whole
 
-    source = edit.Source(runs.read(run), data_dir, bar, shown)
+    source = inputs.Source(runs.read(run), data_dir, bar, shown)
     _wrote(out, edit.interpolate(source, a, b, whole("--steps", steps, 2), path, out))
 
 
@@ -90,10 +90,10 @@ def transfer(
     data_dir: DataDir = None,
 ) -> None:
     """Samples on their way to another class, in their own style."""
-    from segma import edit, runs
+    from segma import edit, inputs, runs
     from segma.config import whole
 
-    given = edit.Source(runs.read(run), data_dir, bar, shown)
+    given = inputs.Source(runs.read(run), data_dir, bar, shown)
     _wrote(out, edit.transfer(given, images, to, source, whole("--steps", steps, 2), out))
 
 
@@ -111,11 +111,11 @@ def intensify(
     data_dir: DataDir = None,
 ) -> None:
     """Samples with more, or less, of what marks their class."""
-    from segma import edit, runs
-    from segma.config import whole
+    from segma import edit, inputs, runs
+    from segma.config import number, whole
 
-    given = edit.Source(runs.read(run), data_dir, bar, shown)
-    far, n = edit.number("--alpha", alpha), whole("--steps", steps, 2)
+    given = inputs.Source(runs.read(run), data_dir, bar, shown)
+    far, n = number("--alpha", alpha), whole("--steps", steps, 2)
     _wrote(out, edit.intensify(given, images, away_from or [], source, far, n, out))
 
 

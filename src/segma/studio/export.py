@@ -73,7 +73,7 @@ def start(opened: Opened) -> list[str]:
         "from pathlib import Path",
         "",
         "from PIL import Image",
-        "from segma import SeGMA, apply, draw, edit, runs",
+        "from segma import SeGMA, apply, draw, inputs, runs",
         "",
         f"run = runs.read(Path({path!r}))",
         'model = SeGMA.load(run.path, device="cpu")',
@@ -85,7 +85,7 @@ def picture_line(given: Given, name: str) -> str:
     if given.drawn:
         label, seed, place, spread = given.drawn
         return f"{name} = apply.class_samples(model.model_, {SAMPLES}, {seed}, [{label}], {spread!r})[0, [{place}]]"
-    return f"{name} = draw.to_uint8(edit.read(edit.Source(run), [{given.word!r}]).x)"
+    return f"{name} = draw.to_uint8(inputs.read(inputs.Source(run), [{given.word!r}]).x)"
 
 
 def python(opened: Opened, given: Given, edit: Edit) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from segma import apply
+from segma import apply, inputs
 from segma.errors import InputError
 from segma.studio.session import Given, begin
 from segma.studio.shelf import Opened
@@ -20,7 +20,7 @@ def read(opened: Opened, file: Path, name: str | None = None) -> Given:
     name = clean(name or file.name)
     try:
         check(file)
-        x, note = apply.picture_as(file, opened.run.shape), apply.changes(file, opened.run.shape)
+        x, note = inputs.picture_as(file, opened.run.shape), inputs.changes(file, opened.run.shape)
         note += f"; {apply.NEGATIVE}" if apply.is_negative(opened.model, x) else ""
     except InputError as problem:
         raise InputError(str(problem).replace(str(file), name)) from problem
