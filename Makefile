@@ -20,7 +20,7 @@ bench: .venv/ready .bench/ready
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install -q --disable-pip-version-check torch==2.13.0
-	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install -q --disable-pip-version-check -e ".[test,studio]"
+	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install -q --disable-pip-version-check -e ".[test,studio,export]"
 	touch $@
 
 # the peer, in an environment of its own; torch is named again so that pip cannot take another one

@@ -47,9 +47,14 @@ def read_json(path: Path) -> dict:
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    write(path, as_safetensors(tensors, metadata))
+
+
+def as_safetensors(tensors: dict[str, Tensor], metadata: dict[str, str]) -> bytes:
+    """The content of such a file."""
     # copies, since some are views of one vector, which the format refuses
     alone = {name: value.detach().cpu().clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
-    write(path, to_bytes(alone, metadata))
+    return to_bytes(alone, metadata)
 
 
 def read_tensors(path: Path, hint: str, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, str]]:

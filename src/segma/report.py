@@ -84,10 +84,11 @@ def _each_with_protocol(found: dict) -> dict:
 
 def as_text(results: dict) -> str:
     """The results for a person to read."""
-    return "\n".join([*_confusion(results), *_scores(results), _error(results)])
+    return "\n".join([*_confusion(results), *_scores(results), error(results)])
 
 
-def _error(results: dict) -> str:
+def error(results: dict) -> str:
+    """The error and what it is of, in a line."""
     split = "test" if "test_error" in results else "validation"
     wrong, protocol = results[f"{split}_error"], results["protocol"]
     why = (

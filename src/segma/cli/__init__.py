@@ -13,7 +13,7 @@ from segma.errors import InputError, RunFailed
 COMMANDS = (
     *(training.train, training.resume, training.sweep, measuring.evaluate, measuring.reproduce),
     *(using.classify, using.sample, using.interpolate, using.transfer, using.intensify),
-    *(measuring.similarity, using.studio),
+    *(measuring.similarity, using.studio, using.export),
 )
 DATA_COMMANDS = {"list": datasets.listing, "check": datasets.check, "fetch": datasets.fetch}
 

@@ -1,4 +1,4 @@
-"""Commands that use a trained run: classify, generate, edit, the studio."""
+"""Commands that use a trained run: classify, generate, edit, export, the studio."""
 
 import json
 import sys
@@ -117,6 +117,18 @@ def intensify(
     given = inputs.Source(runs.read(run), data_dir, bar, shown)
     far, n = number("--alpha", alpha), whole("--steps", steps, 2)
     _wrote(out, edit.intensify(given, images, away_from or [], source, far, n, out))
+
+
+def export(
+    run: RunPath,
+    form: Annotated[str, typer.Option("--format", help="onnx, or hub: a folder with a model card.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder.")],
+) -> None:
+    """A run for other programs: ONNX files, or a folder to upload."""
+    from segma import export as exported
+    from segma import runs
+
+    _wrote(out, exported.export(runs.read(run), form, out))
 
 
 def studio(
