@@ -72,8 +72,21 @@ def test_a_folder_of_that_name_comes_first(tmp_path, monkeypatch):
     Path("digits").mkdir()
     with pytest.raises(InputError, match=r"digits is not a run"):
         runs.read(Path("digits"))
-    with pytest.raises(InputError, match="nothing: no such run; with segma come digits, mnist"):
+    with pytest.raises(InputError, match="nothing: no such run; there are digits, mnist"):
         runs.read(Path("nothing"))
+
+
+def test_a_run_misspelt_is_guessed_and_another_number_is_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(runs.TRAINED / "digits", "runs/photos-1")
+    shutil.copytree(runs.TRAINED / "digits", "kept/photos-2")
+    for wrong, message in {
+        "runs/photo-1": "did you mean 'runs/photos-1'",
+        "runs/photos-3": "there are runs/photos-1, digits, mnist",
+        "kept/photos-3": "there are kept/photos-2, runs/photos-1, digits, mnist",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            runs.read(Path(wrong))
 
 
 @pytest.mark.filterwarnings("always")

@@ -3,14 +3,24 @@
 import difflib
 from collections.abc import Iterable
 
+MANY = 30  # names that a message lists at most
 
-def near(name: str, allowed: Iterable[str]) -> str:
+
+def near(name: str, allowed: Iterable[str], others: str = "allowed are") -> str:
     """What might have been meant by a name that is not allowed: the end of a message about it."""
     lower = {other.lower(): other for other in allowed}
     match = difflib.get_close_matches(name.lower(), lower, n=1)
-    if match and not name.isdecimal():  # 10 is no misspelt 1
+    if match and not _differ_in_number(name, match[0]):
         return f"did you mean {lower[match[0]]!r}?"
-    return f"allowed are {', '.join(lower.values())}"
+    names = list(lower.values())
+    more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
+    return f"{others} {', '.join(names[:MANY])}{more}"
+
+
+def _differ_in_number(one: str, other: str) -> bool:
+    """10 is no misspelt 1, and table9 no misspelt table3."""
+    letters, others = (text.rstrip("0123456789") for text in (one.lower(), other.lower()))
+    return letters == others
 
 
 class InputError(ValueError):

@@ -21,7 +21,7 @@ from segma.baselines import AnyModel, build
 from segma.clouds import Clouds
 from segma.config import Config
 from segma.data.arrays import Data, fingerprint
-from segma.errors import InputError
+from segma.errors import InputError, near
 from segma.model import Model
 
 CHECKPOINT = "checkpoint/last.safetensors"
@@ -109,7 +109,9 @@ def read(path: Path) -> Run:
     """The run in a folder or, where nothing is there, the one of that name that comes with segma."""
     path = path if path.exists() else come_along().get(str(path), path)
     if not path.exists():
-        raise InputError(f"{path}: no such run; with segma come {', '.join(come_along())}")
+        folders = dict.fromkeys((path.parent, Path("runs")))  # `segma train` puts runs in the second
+        there = [str(other.parent) for folder in folders for other in sorted(folder.glob("*/config.json"))]
+        raise InputError(f"{path}: no such run; {near(str(path), [*there, *come_along()], 'there are')}")
     if not (path / "config.json").is_file():
         raise InputError(f"{path} is not a run: it has no config.json")
     content = files.read_json(path / "config.json")
