@@ -124,6 +124,7 @@ def test_a_run_ends_with_them_alone_and_in_a_stack(pictures, tmp_path, average):
     torch.testing.assert_close(beside.clouds.means, again.means, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.filterwarnings("ignore:.* has trained:UserWarning")
 def test_a_stopped_run_has_none_and_a_resumed_one_the_same(pictures, tmp_path):  # noqa: F811
     job = launch.start(str(pictures), "paper", FLAT, tmp_path / "run", device="cpu")
     stop = iter([False, False, True])
@@ -151,6 +152,7 @@ def test_an_estimator_has_them_too_and_keeps_them(tmp_path):
     np.testing.assert_array_equal(loaded.sample(20, random_state=1), model.sample(20, random_state=1))
 
 
+@pytest.mark.filterwarnings("ignore:.* has trained:UserWarning")
 def test_a_damaged_file_is_told(pictures, tmp_path):  # noqa: F811
     for _ in launch.train(launch.start(str(pictures), "paper", FLAT, tmp_path / "run", device="cpu")):
         pass

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -304,7 +305,8 @@ def test_similarity(call, run, tmp_path):
     words = ("similarity", run, "--out", tmp_path / "s.png", "--map", tmp_path / "m.png")
     status, out, err = call(*words)
     assert (status, err) == (0, f"wrote {tmp_path / 's.png'}\nwrote {tmp_path / 'm.png'}\n")
-    head, *rows = out.splitlines()
+    head, *rows, last = out.splitlines()
+    assert re.fullmatch(r"all about equally far apart, 7\.\d\d to 8\.\d\d: the means have hardly moved", last)
     assert head.split() == found["classes"]
     assert [row.split()[0] for row in rows] == found["classes"]
     np.testing.assert_allclose([[float(v) for v in row.split()[1:]] for row in rows], expected, atol=0.0051)

@@ -575,7 +575,8 @@ WITH_NAN = np.where(np.arange(180).reshape(90, 2) == 5, np.nan, X)
         (X, np.full(90, -1), "no sample has a label"),
         (X, Y[:-1], "inconsistent numbers of samples"),
         (X, np.where(Y == 1, 0.5, Y), "Unknown label type: continuous"),
-        (X, np.where(Y == 1, np.nan, Y), "NaN"),
+        (X, np.where(Y == 1, np.inf, Y), "infinity"),
+        (X, np.full(90, np.nan), "no sample has a label"),
         (X, [None, *Y[1:]], "dtype object, allowed: integers"),
         (X, np.array(["a", "b", "-1"])[TRUTH], "text '-1'"),
         (X, None, "y should be a 1d array"),
@@ -626,7 +627,7 @@ def test_wrong_settings(changes, message):
         (lambda m: m.score(X, Y[:5]), "inconsistent numbers of samples"),
         (lambda m: m.inverse_transform(np.zeros((3, 5))), r"codes of shape \(3, 5\), wanted is \(n, 2\)"),
         (lambda m: m.inverse_transform([[np.nan, 0]]), "Z contains NaN"),
-        (lambda m: m.sample(0), "n = 0: at least 1"),
+        (lambda m: m.sample(0), "n = 0: wanted is a whole number, 1 or more"),
         (lambda m: m.sample(3, label=9), "class 9: allowed are 0, 1, 2"),
         (lambda m: m.sample(3, label=-1), "class -1: allowed are 0, 1, 2"),
         (lambda m: m.sample(3, label=[0, 1]), "2 classes for 1 samples"),
@@ -725,6 +726,12 @@ def test_a_frame_with_gaps_in_its_labels_and_names_that_stay(tmp_path):
     one, two = (SeGMA(epochs=2, random_state=0).fit(frame, y) for y in (gaps, empty))
     assert one.classes_.tolist() == ["no", "yes"]
     np.testing.assert_array_equal(one.predict_proba(frame), two.predict_proba(frame))
+    whole = SeGMA(epochs=2, random_state=0).fit(frame, Y)
+    numbers = pandas.Series(Y).where(Y >= 0)  # as pandas has whole numbers with gaps: floats and NaN, or its own kind
+    for y in (numbers, numbers.astype("Int64")):
+        model = SeGMA(epochs=2, random_state=0).fit(frame, y)
+        assert model.classes_.tolist() == sorted(set(Y[Y >= 0]))
+        np.testing.assert_array_equal(model.predict_proba(frame), whole.predict_proba(frame))
     one.save(tmp_path / "run")
     again = SeGMA.load(tmp_path / "run")
     np.testing.assert_allclose(again.predict_proba(frame), one.predict_proba(frame))

@@ -131,7 +131,8 @@ def test_stop_saves_and_resume_ends_the_same(done, npz, tmp_path):
     steps = iter(range(100))
     last = list(launch.train(job, lambda: next(steps) == 3))[-1]
     assert last.step == job.state.step == 4
-    half = launch.measure(job.run, job.data, runs.load_model(job.run))
+    with pytest.warns(UserWarning, match=r"run has trained 4 of its \d+ steps; it goes on with: segma resume"):
+        half = launch.measure(job.run, job.data, runs.load_model(job.run))
     assert half["protocol"]["steps"] == 4  # what was trained, not what was planned
     resumed = finish(launch.resume(tmp_path / "run", device="cpu"))
     for name in ("model.safetensors", "checkpoint/last.safetensors", "labels.json"):

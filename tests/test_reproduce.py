@@ -196,7 +196,7 @@ def test_the_page_says_what_it_is_given():
 
 def test_wrong_calls_are_one_line(call):  # noqa: F811
     for words, message in (
-        (("reproduce", "table9"), "did you mean 'table3'?"),
+        (("reproduce", "table9"), "item 'table9': allowed are table1"),
         (("reproduce", "table1", "--only", "agdm"), "did you mean 'adgm'?"),
         (("reproduce", "table1", "--samples", "1"), "--samples 1"),
         (("reproduce", "table1", "--budget", "much"), "much"),

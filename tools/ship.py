@@ -20,7 +20,7 @@ def ship(run: Path, name: str) -> None:
     about = files.read_json(run / "config.json")
     about["data"]["where"] = ""  # where such data are by default
     files.write_json(place / "config.json", about)
-    tensors, metadata = files.read_tensors(run / "model.safetensors", runs.NO_MODEL)
+    tensors, metadata = runs.read_weights(runs.read(run))
     small = {key: value.half() if value.dtype == torch.float32 else value for key, value in tensors.items()}
     files.write_tensors(place / "model.safetensors", small, metadata)
     for file in KEPT:

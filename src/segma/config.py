@@ -162,7 +162,7 @@ TYPES = typing.get_type_hints(Config)
 
 
 def _interval(low: float, high: float) -> str:
-    return f"{low} or more" if high == math.inf else f"{low} to {high}"
+    return f"{low:g} or more" if high == math.inf else f"{low:.10g} to {high:.10g}"
 
 
 def check_names(settings: Iterable[str]) -> None:
@@ -230,7 +230,7 @@ def assignments(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         if "=" not in pair:
             raise InputError(f"--set {pair}: wanted is KEY=VALUE, for instance --set alpha=5")
-    found = [pair.split("=", 1) for pair in pairs]
+    found = [[part.strip() for part in pair.split("=", 1)] for pair in pairs]
     keys = [key for key, _ in found]
     for key in keys:
         if keys.count(key) > 1:

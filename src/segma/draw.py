@@ -1,7 +1,9 @@
 """Pictures of samples: arrays of images in, PIL images out. Plots of numbers are in plots.py."""
 
+import importlib.util
 import io
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,15 @@ HEAD, APART = 18, 6  # pixels: the room for column heads, and between what was g
 def to_uint8(images: np.ndarray) -> np.ndarray:
     """Images in 0..1 as uint8."""
     return np.round(np.clip(images, 0, 1) * 255).astype(np.uint8)
+
+
+@cache
+def font(size: int) -> ImageFont.FreeTypeFont:
+    """That of the plots, which comes with matplotlib: it has far more letters than Pillow's own (but not Chinese)."""
+    library = importlib.util.find_spec("matplotlib")  # found, not imported: that would take a while
+    assert library is not None
+    assert library.origin is not None
+    return ImageFont.truetype(Path(library.origin).parent / "mpl-data" / "fonts" / "ttf" / "DejaVuSans.ttf", size)
 
 
 def as_image(x: np.ndarray) -> Image.Image:
@@ -46,13 +57,13 @@ def grid(
 
 def _name_rows(picture: Image.Image, names: Sequence[str], height: int) -> Image.Image:
     """The same picture with a margin on the left that holds one name per row."""
-    font = ImageFont.load_default(size=min(16, max(9, height // 2)))
-    margin = int(max(font.getlength(name) for name in names)) + 12
+    letters = font(min(16, max(9, height // 2)))
+    margin = int(max(letters.getlength(name) for name in names)) + 12
     out = Image.new("RGB", (picture.width + margin, picture.height), PAPER)
     out.paste(picture, (margin, 0))
     pen = ImageDraw.Draw(out)
     for i, name in enumerate(names):
-        pen.text((margin - 6, GAP + i * height + height // 2), name, fill=INK, font=font, anchor="rm")
+        pen.text((margin - 6, GAP + i * height + height // 2), name, fill=INK, font=letters, anchor="rm")
     return out
 
 
@@ -80,12 +91,12 @@ def sheet(
 
 def _head(picture: Image.Image, heads: Sequence[str], middles: Sequence[float], pitch: int) -> Image.Image:
     """Column heads written into the room above, smaller where columns are narrow, and none over its neighbour."""
-    font, pen, free_from = ImageFont.load_default(size=min(12, max(8, pitch // 4))), ImageDraw.Draw(picture), 0.0
+    letters, pen, free_from = font(min(12, max(8, pitch // 4))), ImageDraw.Draw(picture), 0.0
     for text, middle in zip(heads, middles, strict=True):
-        half = font.getlength(text) / 2
+        half = letters.getlength(text) / 2
         middle = min(max(middle, half + 1), picture.width - half - 1)
         if middle - half >= free_from:
-            pen.text((middle, HEAD - 3), text, fill=INK, font=font, anchor="ms")
+            pen.text((middle, HEAD - 3), text, fill=INK, font=letters, anchor="ms")
             free_from = middle + half + 4
     return picture
 

@@ -19,8 +19,8 @@ def near(name: str, allowed: Iterable[str], others: str = "allowed are") -> str:
 
 def _differ_in_number(one: str, other: str) -> bool:
     """10 is no misspelt 1, and table9 no misspelt table3."""
-    letters, others = (text.rstrip("0123456789") for text in (one.lower(), other.lower()))
-    return letters == others
+    one, other = one.lower(), other.lower()
+    return one != other and one.rstrip("0123456789") == other.rstrip("0123456789")
 
 
 class InputError(ValueError):

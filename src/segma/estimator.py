@@ -1,7 +1,7 @@
 """SeGMA, the scikit-learn face of the package: fit on few labels, then classify, generate and edit."""
 
 from collections.abc import Mapping
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,7 +36,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
     """Semi-supervised Gaussian mixture auto-encoder.
 
     X is (n, features) numbers, or images (n, h, w) or (n, h, w, c), uint8 in 0..255 or float in 0..1; what comes back
-    has the form and range that went in. y is -1 where the label is not known ("" or a gap among texts).
+    has the form and range that went in. y is -1 where the label is not known, or NaN ("" or a gap among texts).
 
     Settings left at None are the recipe's; `settings` takes the other fields of segma.config.Config, and what is named
     goes before it: a search may vary `alpha` whatever `settings` say.
@@ -132,8 +132,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         `spread` multiplies how far they lie from their class's mean: below 1 more typical, above 1 more unusual.
         """
         check_is_fitted(self)
-        if n < 1:
-            raise InputError(f"n = {n}: at least 1")
+        if not isinstance(n, Integral) or n < 1:
+            raise InputError(f"n = {n!r}: wanted is a whole number, 1 or more")
         seed = _seed(self.random_state if random_state is None else random_state)
         generator = torch.Generator(self.model_.means.device).manual_seed(seed)
         if label is None:
@@ -235,6 +235,10 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         for name in ELSEWHERE:
             if name in settings:
                 raise InputError(f"settings: {name!r} has no place here; X, y, recipe and random_state decide it")
+        if (rival := settings.get("model", "segma")) != "segma":
+            raise InputError(
+                f"settings: model = {rival!r}; rivals are for the command line: segma train DATA --model {rival}"
+            )
         named = {name: getattr(self, name) for name in NAMED if getattr(self, name) is not None}
         config = recipe(self.recipe, data.name, data.shape, len(data.x_train), len(data.classes))
         return override(config, settings | named | {"seed": _seed(self.random_state)})
@@ -316,6 +320,7 @@ def _one_row(y: Any) -> np.ndarray:
     # As objects: numpy would turn the list ["cat", -1] into the texts "cat" and "-1".
     y = column_or_1d(np.array(y, dtype=object) if isinstance(y, list | tuple) else y, warn=True)
     if y.dtype.kind == "f":
+        y = np.where(np.isnan(y), -1, y)  # gaps, as pandas has them
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
     if "-1" in y.tolist():

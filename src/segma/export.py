@@ -152,7 +152,7 @@ def for_hub(run: runs.Run) -> tuple[Files, list[str]]:
     about["settings"]["data"] = Path(run.config.data).name
     if run.data["where"] is not None:  # None: fitted on arrays, which are nowhere
         about["data"]["where"] = ""
-    tensors, metadata = files.read_tensors(run.path / "model.safetensors", runs.NO_MODEL)
+    tensors, metadata = runs.read_weights(run)
     made = {
         "config.json": (json.dumps(about, indent=2) + "\n").encode(),
         "model.safetensors": files.as_safetensors(tensors, metadata),

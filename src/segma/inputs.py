@@ -123,7 +123,12 @@ def changes(file: Path, shape: tuple[int, ...]) -> str:
         turned = image.getexif().get(0x0112, 1) not in (0, 1)  # EXIF's tag of the orientation
         sides = image.size[::-1] if image.getexif().get(0x0112) in (5, 6, 7, 8) else image.size
         grey, clear = image.mode in GREY, image.has_transparency_data
+        try:
+            frames = getattr(image, "n_frames", 1)
+        except Exception:  # broken after the first, which is all that is read
+            frames = 1
     done = {
+        f"the first of {frames} frames": frames > 1,
         "turned as its EXIF says": turned,
         "laid on white": clear,
         "centre cut": sides[0] * h != sides[1] * w,

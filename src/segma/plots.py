@@ -21,6 +21,7 @@ TERMS = {  # what log.jsonl has, and how it is called
     "loss": "objective",
     "error": "error",
 }
+ALIKE = 0.2  # distances of classes that differ by less are not spread over all colours, nor over all of the tree's axis
 UNDRAWN = ("step", "epoch", "gradient", "samples_per_second")
 
 
@@ -49,9 +50,11 @@ def heat_map(
     return _image(figure)
 
 
-def _cells(plot: "Axes", values: np.ndarray, form: str, missing: str = "-") -> None:
-    plot.imshow(values, cmap="viridis", aspect="auto")
+def _cells(plot: "Axes", values: np.ndarray, form: str, missing: str = "-", least: float = 0.0) -> None:
+    """Numbers as colours, which reach over at least that share of the largest: what is nearly alike looks alike."""
     low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
+    low = min(low, (1 - least) * high)
+    plot.imshow(values, cmap="viridis", aspect="auto", **({"vmin": low, "vmax": high} if least else {}))
     for (i, j), value in np.ndenumerate(values):
         ink = "white" if value <= (low + high) / 2 else "black"
         plot.text(j, i, form.format(value) if np.isfinite(value) else missing, ha="center", va="center", color=ink)
@@ -74,12 +77,12 @@ def similarity(distances: np.ndarray, names: Sequence[str]) -> Image.Image:
     order, low, high = branches["leaves"], joined[0, 2], joined[-1, 2]
     for y, x in zip(branches["icoord"], branches["dcoord"], strict=True):
         tree.plot(x, y, color="#444444")
-    span = max(high - low, 0.1 * high, 1e-9)
-    tree.set(xlim=(high + 0.05 * span, low - 0.25 * span), xlabel="joined at", yticks=[])
+    span = max(high - low, ALIKE * high, 1e-9)
+    tree.set(xlim=(high + 0.05 * span, high - 1.25 * span), xlabel="joined at", yticks=[])
     tree.set_ylim(10 * k, 0)  # scipy's leaves are 10 apart; from the top down, as the rows beside them
     tree.spines[["left", "right", "top"]].set_visible(False)
     others = np.where(np.eye(k, dtype=bool), np.nan, distances)[np.ix_(order, order)]
-    _cells(cells, others, "{:.1f}" if k <= 20 else "", missing="")
+    _cells(cells, others, "{:.1f}" if k <= 20 else "", missing="", least=ALIKE)
     cells.set_xticks(range(k), [names[i] for i in order], rotation=90 if room > 0.4 else 0)
     cells.set_yticks(range(k), [names[i] for i in order])
     cells.set(xlabel="distance of the means")

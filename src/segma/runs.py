@@ -7,6 +7,7 @@ import dataclasses
 import fcntl
 import json
 import platform
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,10 +24,10 @@ from segma.config import Config
 from segma.data.arrays import Data, fingerprint
 from segma.errors import InputError, near
 from segma.model import Model
+from segma.step import steps_in_all
 
 CHECKPOINT = "checkpoint/last.safetensors"
 TRAINED = Path(__file__).parent / "trained"  # runs that are part of the package
-NO_MODEL = "train first, or wait for the first checkpoint; a run that was stopped goes on with: segma resume RUN"
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,12 @@ def read(path: Path) -> Run:
     if not path.exists():
         folders = dict.fromkeys((path.parent, Path("runs")))  # `segma train` puts runs in the second
         there = [str(other.parent) for folder in folders for other in sorted(folder.glob("*/config.json"))]
-        raise InputError(f"{path}: no such run; {near(str(path), [*there, *come_along()], 'there are')}")
+        meant = [str("runs" / path)] if ("runs" / path).exists() else []
+        raise InputError(f"{path}: no such run; {near(str(path), meant or [*there, *come_along()], 'there are')}")
+    if path.is_file():
+        raise InputError(f"{path} is a file, and a run is a folder; the run is named first")
     if not (path / "config.json").is_file():
-        raise InputError(f"{path} is not a run: it has no config.json")
+        raise InputError(f"{path} is not a run: it has no config.json; segma train makes one of data")
     content = files.read_json(path / "config.json")
     try:
         return Run(path, Config.from_json(content["settings"]), content["data"])
@@ -143,7 +147,11 @@ def load_mixture(run: Run, device: str = "cpu") -> Model:
 def load_model(run: Run, device: str = "cpu") -> AnyModel:
     """The trained model, ready to use: without its critic, which is of use only while it trains."""
     model = build(dataclasses.replace(run.config, critic=0.0), run.shape, len(run.classes))
-    tensors, _ = files.read_tensors(run.path / "model.safetensors", NO_MODEL)
+    tensors, metadata = read_weights(run)
+    done, last = int(metadata["step"]), steps_to_do(run)
+    if done < last:
+        hint = f"it goes on with: segma resume {run.called}"
+        warnings.warn(f"{run.called} has trained {done} of its {last} steps; {hint}", stacklevel=2)
     clouds = {name.removeprefix("clouds."): tensors.pop(name) for name in list(tensors) if name.startswith("clouds.")}
     try:
         model.load_state_dict(tensors)
@@ -165,7 +173,20 @@ def save_model(run: Run, model: AnyModel, step: int) -> None:
 
 def steps_done(run: Run) -> int:
     """How many steps the saved model has trained."""
-    return int(files.read_tensors(run.path / "model.safetensors", NO_MODEL)[1]["step"])
+    return int(read_weights(run)[1]["step"])
+
+
+def steps_to_do(run: Run) -> int:
+    """How many it trains from its start to its end."""
+    labels = run.path / "labels.json"  # which those fitted in Python have not
+    held_out = len(files.read_json(labels)["held_out"]) if labels.exists() else 0
+    return steps_in_all(run.config, run.data["rows"][0] - held_out)
+
+
+def read_weights(run: Run) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """What model.safetensors holds, and what it says of itself."""
+    hint = f"train first, or wait for the first checkpoint; if it was stopped: segma resume {run.called}"
+    return files.read_tensors(run.path / "model.safetensors", hint)
 
 
 def save_checkpoint(run: Run, tensors: dict[str, Tensor], step: int) -> None:

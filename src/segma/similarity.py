@@ -49,12 +49,20 @@ def as_text(found: dict, width: int = 100) -> str:
         lines = [" " * first + "".join(f"  {name:>{cell}}" for name in names)]
         for name, row in zip(names, distances, strict=True):
             lines.append(f"{name:>{first}}" + "".join(f"  {value:>{cell}.2f}" for value in row))
-        return "\n".join(lines)
+        return "\n".join([*lines, *_all_alike(distances)])
     lines = ["the nearest classes, by the distance of the means"]
     for i, (name, row) in enumerate(zip(names, distances, strict=True)):
         close = [j for j in row.argsort(kind="stable") if j != i][:3]
         lines.append(f"{name:>{first}}:  " + "  ".join(f"{names[j]} {row[j]:.2f}" for j in close))
-    return "\n".join(lines)
+    return "\n".join([*lines, *_all_alike(distances)])
+
+
+def _all_alike(distances: np.ndarray) -> list[str]:
+    """A line that says so where no class is much closer to one than to another: means start at one distance."""
+    apart = distances[~np.eye(len(distances), dtype=bool)]
+    if len(distances) < 3 or apart.min() < 0.95 * apart.max():
+        return []
+    return [f"all about equally far apart, {apart.min():.2f} to {apart.max():.2f}: the means have hardly moved"]
 
 
 def write_picture(found: dict, out: Path) -> None:

@@ -62,7 +62,14 @@ def main() -> NoReturn:
         message = getattr(problem, "format_message", None)  # the command-line library's own: a wrong option, say
         if message is None:
             raise
-        _fail(message(), 2)
+        _fail(message() + _hint(message(), sys.argv[1]), 2)
+
+
+def _hint(message: str, command: str) -> str:
+    """What is not in the command-line library's own messages, and often meant."""
+    if message.startswith("No such option") and command in ("train", "sweep"):
+        return "; settings are --set NAME=VALUE, as --set alpha=5"
+    return "; segma --help lists them" if message.startswith("No such command") else ""
 
 
 def _note(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -82,7 +82,7 @@ def interpolate(
 def transfer(
     run: RunPath,
     images: Images,
-    to: Annotated[str, typer.Option(metavar="CLASS", help="A class, or a value of an attribute, as smiling.")],
+    to: Annotated[list[str], typer.Option(metavar="CLASS", help="A class, or a value of an attribute, as smiling.")],
     out: Out,
     source: SourceClass = None,
     steps: Steps = "11",
@@ -93,8 +93,10 @@ def transfer(
     from segma import edit, inputs, runs
     from segma.config import whole
 
+    if len(to) > 1:
+        raise InputError(f"--to {' --to '.join(to)}: one class at a time; a call for each")
     given = inputs.Source(runs.read(run), data_dir, bar, shown)
-    _wrote(out, edit.transfer(given, images, to, source, whole("--steps", steps, 2), out))
+    _wrote(out, edit.transfer(given, images, to[0], source, whole("--steps", steps, 2), out))
 
 
 def intensify(

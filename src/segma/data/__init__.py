@@ -48,7 +48,10 @@ def load(
     if path.suffix == ".csv":
         return table.load(path)
     if path.exists():
-        raise InputError(f"{path}: neither an .npz, nor a .csv, nor a folder of pictures")
+        raise InputError(
+            f"{path}: neither an .npz, nor a .csv, nor a folder of pictures; spreadsheets are saved "
+            "as .csv, arrays by np.savez as .npz"
+        )
     close = difflib.get_close_matches(str(name), NAMED, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     raise InputError(f"data {str(name)!r}, allowed: {', '.join(NAMED)}, an .npz, a .csv or a folder of pictures{hint}")

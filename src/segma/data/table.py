@@ -1,6 +1,7 @@
 """A table as a .csv: a column of numbers per feature and, to learn from, one of labels."""
 
 import csv
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from segma.data.values import images_or_table
 from segma.errors import InputError
 
 LABEL = "label"
+MOST_FRACTIONS = 10  # classes may be called 0.5, 1.0 and 1.5; more of the kind are measurements
+GAPS = ("na", "n/a", "nan", "none", "null", "?", "unknown", "unlabeled", "unlabelled")  # as other programs write them
 
 
 class Table(NamedTuple):
@@ -27,8 +30,10 @@ def load(path: Path) -> Data:
     if labels is None:
         found = f"the columns {', '.join(columns)}" if columns else "no line with names of columns at first"
         raise InputError(f"{path}: {found}; one must be called {LABEL}, and is empty where the label is not known")
+    for label in dict.fromkeys(label for label in labels if label.lower() in GAPS):
+        warnings.warn(f"{path}: {label!r} counts as a class; where a label is not known, leave it empty", stacklevel=2)
     x = images_or_table(x, str(path))
-    y, classes = encode_labels(_whole_numbers(labels), None, f"{path}: {LABEL}")
+    y, classes = encode_labels(_whole_numbers(labels, f"{path}: {LABEL}"), None, f"{path}: {LABEL}")
     return Data(path.stem, x, y, x[:0], y[:0], classes, columns)
 
 
@@ -60,7 +65,8 @@ def read(path: Path, only: Sequence[str] = ()) -> Table:
             if not _is_number(cell)
         )
         where = f"column {columns[i]}" if columns else f"column {i + 1}"
-        hint = f"; labels are in a column called {LABEL}" if names and LABEL not in names else ""
+        hint = "; leave the column out, or write numbers in it: 0 and 1 in a column for each value, say"
+        hint = f"; labels are in a column called {LABEL}" if names and LABEL not in names else hint
         hint = "; numbers have a decimal point" if _is_number(cell.replace(",", ".", 1)) else hint
         hint = hint if cell else "; fill gaps in, with the column's median for instance, or leave their lines out"
         raise InputError(f"{path}: not a table of numbers: line {line}, {where}: {cell!r}{hint}") from None
@@ -101,7 +107,7 @@ def _lines(path: Path) -> list[tuple[int, list[str]]]:
             lines = ((reader.line_num, [cell.strip() for cell in line]) for line in reader)
             return [(number, cells) for number, cells in lines if any(cells)]
     except (csv.Error, UnicodeDecodeError) as problem:
-        why = problem if isinstance(problem, csv.Error) else "it is no text in UTF-8"
+        why = problem if isinstance(problem, csv.Error) else "it is no text in UTF-8; spreadsheets save as CSV UTF-8"
         raise InputError(f"{path}: not a table of numbers as .csv ({why})") from problem
     except OSError as problem:
         raise InputError(f"{path}: {problem.strerror}") from problem
@@ -115,9 +121,14 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _whole_numbers(labels: list[str]) -> np.ndarray:
+def _whole_numbers(labels: list[str], name: str) -> np.ndarray:
     """Labels as integers, -1 where there is none, if that is what all are: 3, or 3.0, as whoever had gaps writes it."""
     values = np.array([float(cell or -1) if not cell or _is_number(cell) else np.nan for cell in labels])
-    if np.isfinite(values).all() and (values == np.round(values)).all():
+    if not np.isfinite(values).all():
+        return np.array(labels, dtype=str)
+    odd, known = values[values != np.round(values)], values[values != -1]
+    if not len(odd):
         return values.astype(np.int64)
+    if len(np.unique(known)) > max(MOST_FRACTIONS, len(known) / 2):
+        raise InputError(f"{name}: numbers to predict, as {odd[0]:g}, and not classes, which many rows share")
     return np.array(labels, dtype=str)

@@ -1,12 +1,13 @@
 """The runs that a studio shows: the one it was started with, those beside it, those that come with segma."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from segma import attributes, files, launch, runs
+from segma import attributes, launch, runs
 from segma.errors import InputError
 from segma.model import Model
 
@@ -53,12 +54,24 @@ def beside(path: Path) -> dict[str, Path]:
         raise InputError(
             f"{path} is of the model {run.config.model}: the studio needs one Gaussian per class, as segma has"
         )
-    files.read_tensors(path / "model.safetensors", runs.NO_MODEL)
+    runs.read_weights(run)
     path = path.resolve() if path.name in ("", "..") else path
     folder = Path("runs") if run.comes_along else path.parent
     others = sorted(other for other in folder.iterdir() if usable(other)) if folder.is_dir() else []
     found = {path.name: path} | {other.name: other for other in others}
     return found | {name: place for name, place in runs.come_along().items() if name not in found}
+
+
+def controls(path: Path) -> tuple[int, int]:
+    """How many classes and how many levers a run has."""
+    classes = runs.read(path).classes
+    return len(classes), len(levers(classes))
+
+
+def within(found: Mapping[str, Path], classes: int, attributes: int) -> dict[str, Path]:
+    """The runs that need no more controls than a page has."""
+    needs = {name: controls(path) for name, path in found.items()}
+    return {name: path for name, path in found.items() if needs[name][0] <= classes and needs[name][1] <= attributes}
 
 
 def usable(path: Path) -> bool:
