@@ -120,6 +120,46 @@ def test_the_map_moves_a_picture_to_where_it_was_pointed(opened, given):
     assert frame.on_plane(-3.0, 2.0) == (-10.0, -5.0)
 
 
+def test_a_click_in_a_circle_is_that_class(opened):
+    mixture = opened.model.mixture
+    centres, sigmas = latent.on_plane(mixture.means, mixture).numpy(), mixture.variances.sqrt().numpy()
+    found = []
+    for at in np.random.default_rng(0).uniform(centres.min(axis=0) - 2, centres.max(axis=0) + 2, (400, 2)):
+        inside = [(np.hypot(*(at - centre)), i) for i, centre in enumerate(centres)]
+        inside = [(away, i) for away, i in inside if away <= sigmas[i]]
+        found.append(session.class_at(opened, tuple(at)))
+        assert found[-1] == (min(inside)[1] if inside else None)
+    assert None in found
+    assert len(set(found)) > 5
+
+
+def test_going_to_a_class_leaves_the_map_and_the_other_classes(opened, given):
+    before = edited(opened, towards={"2": 0.5, "9": 0.3}, intensity={"1": 0.2}, style=0.7, shift=(1.5, -2.0))
+    edit = session.to_class(before, 4)
+    assert edit == edited(opened, towards={"4": 1.0}, intensity={"1": 0.2}, style=0.7)
+    assert np.argmax(session.posterior(opened, session.code(opened, given, edit._replace(style=1.0)))) == 4
+    history = session.step(History(before), edit)
+    assert session.undo(history).now == before
+    assert session.step(history, edit) == history  # a second click there is nothing to undo
+
+
+def test_a_picture_that_is_taken_for_another_class_than_its_code_says_so(opened, given):
+    model, rng, differ = SeGMA.load(opened.run.path, device="cpu"), np.random.default_rng(0), 0
+    for _ in range(40):
+        shift = tuple(rng.normal(0, 12, 2).tolist())
+        _, stage, bars, *_ = actions.changed(
+            opened, given, History(session.neutral(opened)), edited(opened, shift=shift)
+        )
+        shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(re.search(r"base64,([^\"]+)", stage)[1]))))
+        chances = model.predict_proba(shown[None])[0]
+        of_code = re.search(r'class="best"><span class="name">(\d)', bars)[1]
+        text = f"Read again from the picture: {chances.argmax()}, {100 * chances.max():.0f} %"
+        assert (text in bars) == (str(chances.argmax()) != of_code)
+        assert ("Read again" in bars) == (text in bars)
+        differ += text in bars
+    assert 0 < differ < 40
+
+
 def test_a_way_has_both_ends(opened, given):
     other = session.test_picture(opened, shelf.test_rows(opened.run.path), 12)
     ends = [torch.from_numpy(end.z) for end in (given, other)]
@@ -204,6 +244,38 @@ def test_the_exported_commands_run_and_show_the_picture(opened, given, tmp_path,
     assert export.command(opened, given, edited(opened, **EDITS[2])).startswith("# no command")
 
 
+def test_the_command_of_a_way_runs_with_the_files_that_the_page_offers(opened, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Image.new("L", (20, 20), 40).save("drawing.png")
+    one = uploads.read(opened, tmp_path / "drawing.png")
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (20, 20), np.uint8)).save("drawing.png")
+    other = session.told_apart(one, uploads.read(opened, tmp_path / "drawing.png"))
+    (tmp_path / "drawing.png").unlink()
+    pairs = [(one, other), (session.sampled_picture(opened, 4, export.SAMPLES, 11, 0.5, 6), one)]
+    for a, b in pairs:
+        links = re.findall(
+            r'download="([^"]+)" href="data:image/png;base64,([^"]+)"', actions.between(opened, a, b, 3, "linear")
+        )
+        offered = {name: base64.b64decode(content) for name, content in links if name != "interpolation.png"}
+        assert len(offered) == 2
+        for name, content in offered.items():
+            (tmp_path / name).write_bytes(content)
+        line = export.way_command(opened, a, b, 3, "linear")
+        assert "interpolation.png" not in line  # that is what the Python writes
+        monkeypatch.setattr(sys, "argv", shlex.split(line))
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        assert not stop.value.code
+        (tmp_path / "between.png").unlink()
+    test_row = session.test_picture(opened, shelf.test_rows(opened.run.path), 7)
+    assert export.as_given(test_row, "the start") == {}
+
+
+def test_samples_of_other_spreads_have_other_names(opened):
+    names = {session.sampled_picture(opened, 4, export.SAMPLES, 3, spread, 2).word for spread in (1.0, 0.5, 1.5)}
+    assert names == {"sample-4-3-3.png", "sample-4-3-3-spread-0.5.png", "sample-4-3-3-spread-1.5.png"}
+
+
 def test_commands_for_attributes(faces):
     given = session.sampled_picture(faces, 0, 16, 0, 1.0, 0)
     axis = faces.levers[1].axis
@@ -283,6 +355,31 @@ def test_pictures_of_any_kind_and_size_open(opened, faces, tmp_path, mode):
         assert "57 x 33" in given.note
 
 
+def test_a_negative_is_inverted_under_another_name(opened, given, tmp_path):
+    Image.fromarray(255 - given.x[..., 0]).save(tmp_path / "mine.jpg", quality=100)
+    found = uploads.read(opened, tmp_path / "mine.jpg")
+    assert found.negative
+    assert not given.negative
+    again = session.inverted(opened, found)
+    assert np.array_equal(again.x, 255 - found.x)
+    assert (again.word, again.negative) == ("mine-inverted.png", False)
+    (name, (content, *_)), *_ = export.as_given(again, "it").items()
+    (tmp_path / name).write_bytes(content)
+    assert np.array_equal(uploads.read(opened, tmp_path / again.word).x, again.x)
+
+
+def test_of_an_animation_the_first_frame_is_taken(opened, tmp_path):
+    frames = [Image.fromarray(np.full((9, 9), 20 * i, np.uint8)) for i in range(12)]
+    frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])
+    assert "the first of 12 frames" in uploads.read(opened, tmp_path / "a.gif").note
+    frames[0].save(tmp_path / "b.gif")
+    assert "frames" not in uploads.read(opened, tmp_path / "b.gif").note
+    frames[0].save(tmp_path / "c.tiff", save_all=True, append_images=frames[1:])
+    whole = (tmp_path / "c.tiff").read_bytes()
+    (tmp_path / "c.tiff").write_bytes(whole[: len(whole) // 2])  # broken after the first frame
+    assert "frames" not in uploads.read(opened, tmp_path / "c.tiff").note
+
+
 def test_names_of_files_are_cut_to_what_can_be_shown():
     assert uploads.clean("../../etc/pass\x00wd.png") == "passwd.png"
     assert uploads.clean("C:\\me\\a.png") == "a.png"
@@ -293,11 +390,19 @@ def test_names_of_files_are_cut_to_what_can_be_shown():
 
 
 def test_names_from_data_cannot_become_page():
-    text = view.bars(["<script>alert(1)</script>", "${alert(1)}"], [0.5, 0.5]) + view.escape("{{value}}`")
+    text = view.bars(["<script>alert(1)</script>", "${alert(1)}"], [0.5, 0.5], [0.1, 0.9]) + view.escape("{{value}}`")
     assert "<script" not in text
     assert "${" not in text
     assert "{{" not in text
     assert "`" not in text
+
+
+def test_long_names_on_the_map_are_cut(opened):
+    centres = np.array([[0.0, 0.0], [0.5, 0.1], [9.0, 5.0]])
+    names = ["Egyptian fruit bat, male", "Egyptian fruit bat, female", "short"]
+    drawn = view.latent_map(np.empty((0, 2)), np.empty(0, int), centres, np.ones(3), names)
+    shown = re.findall(r"<title>([^<]+)</title>([^<]+)</text>", drawn)
+    assert shown == [(names[0], "Egyptian frui…"), (names[1], "Egyptian frui…"), ("short", "short")]
 
 
 def test_a_picture_on_the_page_has_the_models_resolution(given):
@@ -309,8 +414,10 @@ def test_what_a_browser_sends_is_checked(opened):
     for at in ({"x": float("nan")}, {"x": "1"}, {}, None, [1]):
         with pytest.raises(InputError, match="wanted is a number"):
             actions.number(at, "x")
-    with pytest.raises(InputError, match="allowed are 0 to 15"):
-        actions.picked(opened, "3", 0, 1.0, {"place": 99})
+    drawn = {"place": 3, "label": "3", "seed": 0, "spread": 1.0}
+    for part, said in ({"place": 99}, "allowed are 0 to 15"), ({"seed": -1}, "seed -1"), ({"label": None}, "None"):
+        with pytest.raises(InputError, match=said):
+            actions.picked(opened, drawn | part)
     with pytest.raises(InputError, match="seed -1"):
         actions.generated(opened, "3", -1, 1.0)
     with pytest.raises(InputError, match="row 500"):
@@ -348,6 +455,13 @@ def test_a_table_has_no_studio(tmp_path):
         shelf.beside(tmp_path / "nothing")
 
 
+def test_runs_that_need_more_controls_than_the_page_has_are_not_offered(run, faces):
+    found = {"digits": run, "faces": faces.run.path}
+    assert shelf.within(found, 10, 2) == found
+    assert list(shelf.within(found, 10, 1)) == ["digits"]
+    assert list(shelf.within(found, 9, 2)) == ["faces"]
+
+
 def test_models_that_come_along_are_offered(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert list(shelf.beside(Path("digits"))) == list(runs.come_along())
@@ -373,6 +487,11 @@ def test_without_gradio_one_line_says_what_to_install(run):
     assert done.stderr == "segma: the studio needs Gradio: pip install 'segma[studio]'\n"
 
 
+def test_gradio_is_not_waited_for_before_anything_is_said():
+    code = "import sys; from segma import studio; studio.library(); sys.exit('gradio' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
 # ---- over HTTP
 
 
@@ -391,6 +510,31 @@ def test_no_file_can_be_read_through_the_server(address, run, monkeypatch):
         for prefix in ("gradio_api/file=", "file=", "file/", "static/", "assets/", "gradio_api/file/"):
             answer = httpx.get(f"{address}{prefix}{file}")
             assert answer.status_code in (403, 404), (prefix, file)
+
+
+def test_a_slider_beyond_its_limits_is_a_message(run, capfd):
+    """What the page would not send, to a studio of its own, whose terminal stays free of tracebacks."""
+    import httpx
+
+    with serving(run) as address:
+        config = httpx.get(f"{address}config").json()
+        events = {d["api_name"]: d for d in config["dependencies"]}
+        named = {c["id"]: c for c in config["components"]}
+        load = next(d["id"] for d in config["dependencies"] if any(event == "load" for _, event in d["targets"]))
+        body = {"data": [run.name], "fn_index": load, "session_hash": "test"}
+        httpx.post(f"{address}gradio_api/queue/join", json=body)
+        with httpx.stream("GET", f"{address}gradio_api/queue/data?session_hash=test", timeout=20) as answer:
+            assert any('"success":true' in line for line in answer.iter_lines())
+        start = [named[i]["props"].get("value") for i in events["change"]["inputs"]]
+        for value in (0.5, 7, -1, None, "1", [1], 0.2):
+            values = [*start[:4], value, *start[5:]]
+            body = {"data": values, "fn_index": events["change"]["id"], "session_hash": "test"}
+            answer = httpx.post(f"{address}gradio_api/run/predict", json=body)
+            assert answer.status_code == 200
+            assert ("data:image/png" in answer.text) == (value in (0.5, 0.2)), value
+    said = capfd.readouterr().err
+    assert said.startswith("opening the studio ...\n")
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("path", ["config", "/etc/passwd", "http://127.0.0.1:9/a.png", "http://example.com/a.png"])
@@ -421,6 +565,19 @@ def test_the_server_fetches_nothing():
 
 def test_the_server_is_for_this_computer_alone(address):
     assert address.startswith("http://127.0.0.1:")
+
+
+def test_who_serves_others_is_told(monkeypatch):
+    from segma import studio
+
+    monkeypatch.setattr("socket.gethostname", lambda: "mine")
+    assert studio.in_reach("127.0.0.1", "http://127.0.0.1:7860/") == []
+    assert studio.in_reach("localhost", "http://localhost:7860/") == []
+    (said,) = studio.in_reach("0.0.0.0", "http://localhost:7861/")
+    assert "http://mine:7861 and" in said
+    assert "no password" in said
+    assert "http://192.0.2.7:7861 and" in studio.in_reach("192.0.2.7", "http://192.0.2.7:7861/")[0]
+    assert "http://[2001:db8::1]:7861 and" in studio.in_reach("2001:db8::1", "http://[2001:db8::1]:7861/")[0]
 
 
 def test_temporary_files_go_with_the_studio(run, tmp_path):

@@ -16,6 +16,7 @@ pytest.importorskip("segma.studio", reason="the studio is not there")
 pytest.importorskip("gradio", reason="the studio needs Gradio: pip install 'segma[studio]'")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install 'segma[test]'")
 
+from segma.studio import view
 from studio_run import serving, trained
 from test_studio import BAD
 
@@ -174,6 +175,9 @@ def test_open_edit_undo_and_compare(page, tmp_path):
     slide(page, "swipe", 40)
     page.wait_for_function("getComputedStyle(document.querySelector('#stage img.before')).clipPath.includes('60%')")
     assert np.array_equal(pixels(page, "#stage img.before"), seen)
+    page.locator("#another").click()  # another picture is shown whole
+    expect(page.locator("#swipe input[type=number]")).to_have_value("0")
+    page.wait_for_function("getComputedStyle(document.querySelector('#stage img.before')).clipPath.includes('100%')")
 
 
 def test_a_test_picture_a_pasted_and_a_drawn_one(page):
@@ -205,7 +209,7 @@ def test_a_test_picture_a_pasted_and_a_drawn_one(page):
     page.mouse.down()
     page.mouse.move(x, y + 0.85 * box["height"], steps=8)
     page.mouse.up()
-    expect(page.locator("#given")).to_contain_text("drawing.png: 280 x 280")
+    expect(page.locator("#given")).to_contain_text("drawing.png: 280 x 280 colour, resized to 8 x 8")
     drawn = pixels(page, "#given img")
     assert drawn[2:6, 3:5].min() > 120  # a light stroke down the middle
     assert drawn[:, [0, 7]].max() < 30
@@ -213,28 +217,136 @@ def test_a_test_picture_a_pasted_and_a_drawn_one(page):
 
 
 def test_the_map_is_clicked_dragged_and_walked(page):
-    before = pixels(page)
+    before, was = pixels(page), posterior(page)
+    goal = "2" if max(was, key=was.get) != "2" else "6"
+    slide(page, f"towards-{goal}", 0.4)
+    slid = changed(page, before)
     tab(page, "Map")
-    name, box = page.locator("#map svg text").nth(5), page.locator("#map svg").bounding_box()
-    spot = name.bounding_box()
-    page.mouse.click(spot["x"] + spot["width"] / 2, spot["y"] + spot["height"] / 2)
-    clicked = changed(page, before)
-    marker = page.locator("#marker svg")
     page.wait_for_timeout(300)
-    x, y = (float(marker.get_attribute(f"data-{axis}")) for axis in "xy")
-    assert x == pytest.approx((spot["x"] + spot["width"] / 2 - box["x"]) / box["width"], abs=0.02)
-    assert y == pytest.approx((spot["y"] + spot["height"] / 2 - box["y"]) / box["height"], abs=0.02)
-    page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
+    ring = page.locator("#map svg > circle").nth(int(goal)).bounding_box()
+    marker, box = page.locator("#marker svg"), page.locator("#map svg").bounding_box()
+
+    # a click into a circle: that class, as by its slider, and one step to undo
+    page.evaluate(
+        "window.sent = []; window.fetch = new Proxy(fetch, {apply: (f, _, a) => (sent.push(a[0] + ''), f(...a))})"
+    )
+    page.mouse.click(ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2)
+    clicked = changed(page, slid)
+    page.wait_for_timeout(300)
+    assert posterior(page)[goal] > 90
+    expect(page.locator(f"#towards-{goal} input[type=number]")).to_have_value("1")
+    assert len([address for address in page.evaluate("sent") if "predict" in address or "join" in address]) == 1
+    page.locator("#undo").click()
+    assert np.array_equal(changed(page, clicked), slid)
+    expect(page.locator(f"#towards-{goal} input[type=number]")).to_have_value("0.4")
+
+    # a click outside all circles, a drag and a key: on the plane
+    def at() -> tuple[float, float]:
+        return tuple(float(marker.get_attribute(f"data-{axis}")) for axis in "xy")
+
+    page.mouse.click(box["x"] + 3, box["y"] + 3)
+    moved = changed(page, slid)
+    assert at() == pytest.approx((3 / box["width"], 3 / box["height"]), abs=0.02)
+    page.mouse.move(ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2)
     page.mouse.down()
     page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.9 * box["height"], steps=6)
     page.mouse.up()
-    dragged = changed(page, clicked)
+    changed(page, moved)
     expect(marker).to_have_attribute("data-x", re.compile(r"^0\.(19|20)"))
+    expect(page.locator(f"#towards-{goal} input[type=number]")).to_have_value("0.4")
     dragged = pixels(page)
     page.locator("#map svg").focus()
     page.keyboard.press("ArrowRight")
     expect(marker).to_have_attribute("data-x", re.compile(r"^0\.(22|23)"))
     changed(page, dragged)
+
+
+def test_names_on_the_map_stay_inside_and_apart(page):
+    """As the browser lays them out, names of wide letters among them."""
+    centres = np.array([[0.0, 0.0], [0.4, 0.1], [0.6, -0.1], [9.0, 5.0], [9.0, 5.1], [4.0, 9.0], [4.2, 9.0]])
+    names = [
+        "Egyptian fruit bat, male",
+        "Egyptian fruit bat, female",
+        "MMMMMM WWWWWW mmm",
+        "yellow star",
+        "yellow square",
+    ]
+    drawn = view.latent_map(np.empty((0, 2)), np.empty(0, int), centres, np.full(7, 0.3), [*names, "circle", "ring"])
+    boxes = page.evaluate(
+        """(drawn) => {
+            const place = document.body.appendChild(document.createElement("div"));
+            place.className = "gradio-container"; place.style.width = "400px"; place.innerHTML = drawn;
+            const boxes = [...place.querySelectorAll("text")].map((text) => text.getBBox());
+            return boxes.map((box) => [box.x, box.y, box.width, box.height]);
+        }""",
+        drawn,
+    )
+    for i, (x, y, w, h) in enumerate(boxes):
+        assert min(x, y) >= 0
+        assert max(x + w, y + h) <= 100
+        for u, v, w2, h2 in boxes[:i]:
+            assert x + w <= u or u + w2 <= x or abs(y + h / 2 - v - h2 / 2) > 0.7 * h
+
+
+def test_a_number_beyond_a_sliders_limits_is_cut_and_an_empty_one_ignored(page):
+    before = pixels(page)
+    box = page.locator("#towards-5 input[type=number]")
+    box.fill("5")
+    box.press("Tab")
+    expect(box).to_have_value("1")
+    there = changed(page, before)
+    box.fill("")
+    page.wait_for_timeout(300)
+    assert np.array_equal(pixels(page), there)
+    box.press("Tab")
+    expect(box).to_have_value("1")
+    box.fill("-3")
+    box.press("Enter")
+    expect(box).to_have_value("0")
+    assert np.array_equal(changed(page, there), before)
+    tab(page, "Interpolate")
+    steps = page.locator("#steps input[type=number]")
+    steps.click()
+    steps.press("Control+a")
+    steps.press_sequentially("12")  # 1 alone is too few: it is left until typing ends
+    steps.press("Tab")
+    expect(steps).to_have_value("12")
+    steps.fill("1")
+    steps.press("Tab")
+    expect(steps).to_have_value("3")
+    steps.fill("12")
+    page.locator("button#interpolate").click()
+    expect(page.locator("#strip figure")).to_have_count(12)
+    expect(page.locator(".toast-body")).to_have_count(0)
+
+
+def test_a_negative_is_said_and_inverted(page, tmp_path):
+    expect(page.locator("#invert")).to_be_hidden()
+    page.locator("#upload input[type=file]").set_input_files(picture_file(tmp_path, 255 - own_digit()))
+    expect(page.locator(".toast-body").first).to_contain_text("mine.png: a negative")
+    expect(page.locator("#given")).to_contain_text("mine.png: 80 x 64")
+    given = pixels(page, "#given img")
+    page.locator("#invert").click()
+    expect(page.locator("#given")).to_contain_text("mine-inverted.png")
+    assert np.array_equal(changed(page, given, "#given img"), 255 - given)
+    expect(page.locator("#invert")).to_be_hidden()
+    tab(page, "Take away")
+    expect(page.locator("#files a", has_text="mine-inverted.png")).to_have_count(1)
+
+
+def test_a_file_dropped_anywhere_is_opened(page):
+    kept = page.evaluate(
+        """async () => {
+            const canvas = Object.assign(document.createElement("canvas"), {width: 40, height: 40});
+            const blob = await new Promise((done) => canvas.toBlob(done));
+            const moved = new DataTransfer(); moved.items.add(new File([blob], "fell.png", {type: "image/png"}));
+            const options = {bubbles: true, cancelable: true, dataTransfer: moved};
+            const events = ["dragover", "drop"].map((name) => new DragEvent(name, options));
+            return events.map((event) => document.querySelector("#bars").dispatchEvent(event));
+        }"""
+    )
+    assert kept == [False, False]  # the browser's own way with it, which leaves the page, is prevented
+    expect(page.locator("#given")).to_contain_text("fell.png: 40 x 40")
 
 
 def test_interpolate(page):
@@ -248,6 +360,7 @@ def test_interpolate(page):
     tab(page, "Interpolate")
     page.locator("#take-end").click()
     expect(page.locator("#end")).to_contain_text("test:40")
+    expect(page.locator("#way-python")).to_be_hidden()
     page.locator("button#interpolate").click()
     expect(page.locator("#strip figure")).to_have_count(9)
     frames = [pixels(page, f"#strip figure:nth-child({i}) img") for i in (1, 5, 9)]
@@ -285,6 +398,21 @@ def test_generate_and_edit_a_sample(page):
     expect(page.get_by_role("tab", name="Edit", exact=True)).to_have_attribute("aria-selected", "true")
     assert np.array_equal(pixels(page, "#given img"), chosen)
     changed(page, before)
+
+    # a click that comes before the gallery has followed the controls opens what was clicked
+    tab(page, "Generate")
+    expect(page.locator("#samples button")).to_have_count(16)
+    page.wait_for_timeout(500)
+    clicked = pixels(page, "#samples button:nth-child(6) img")
+    page.evaluate(
+        """() => {
+            const seed = document.querySelector("#seed input");
+            seed.value = "6"; seed.dispatchEvent(new Event("input", {bubbles: true}));
+            document.querySelectorAll("#samples button")[5].click();
+        }"""
+    )
+    expect(page.locator("#given")).to_contain_text("number 6 of seed 5, spread 1.5")
+    assert np.array_equal(pixels(page, "#given img"), clicked)
 
 
 def test_look(page):
@@ -352,6 +480,71 @@ def test_another_run_is_chosen(page):
     expect(page.locator("#undo")).to_be_disabled()
     tab(page, "Generate")
     expect(page.locator("#samples-shell")).to_contain_text("other --label 0")
+
+
+def test_a_damaged_run_leaves_the_open_one_as_it_is(page, run):
+    """It is damaged after the studio has listed it, as a run is that is deleted or being copied."""
+    broken = run.with_name("broken")
+    shutil.copytree(run, broken)
+    try:
+        page.reload()  # a run that came later is listed
+        page.wait_for_selector("#stage img.now")
+        page.wait_for_selector("#towards-5")
+        page.wait_for_timeout(500)
+        before = pixels(page)
+        (broken / "model.safetensors").write_bytes(b"no model")
+        page.locator("#run input").click()
+        page.get_by_role("option", name="broken", exact=True).click()
+        expect(page.locator(".toast-body").first).to_contain_text("broken")
+        expect(page.locator("#run input")).to_have_value("digits-1")
+        slide(page, "towards-5", 1)
+        changed(page, before)
+        tab(page, "Take away")
+        expect(page.locator("#shell")).to_contain_text("digits-1 test:0 --to 5")
+    finally:
+        shutil.rmtree(broken)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_focused_and_what_is_written_can_be_seen(page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.reload()
+    page.wait_for_selector("#stage img.now")
+    slider = page.locator("#towards-5 input[type=range]")
+    ring = """element => {
+        const style = getComputedStyle(element);
+        return element.matches(":focus") && style.outlineStyle === "solid" ? parseFloat(style.outlineWidth) : 0;
+    }"""
+    assert slider.evaluate(ring) == 0
+    page.locator("#towards-5 input[type=number]").focus()
+    page.keyboard.press("Tab")
+    assert slider.evaluate(ring) >= 2
+    drawn = Image.open(io.BytesIO(page.locator("#towards-4 input[type=range]").screenshot())).convert("RGB")
+    ground = luminance(str(drawn.getpixel((drawn.width - 1, 0))))
+    seen = [contrast(ground, luminance(str(colour))) for _, colour in drawn.getcolors(10**6)]
+    assert max(seen) >= 3  # the thumb: the slider is at 0, so that its track is pale
+    tab(page, "Take away")
+    expect(page.locator("#python .cm-line span").first).to_be_visible()
+    inks = page.locator("#python .cm-editor").evaluate(
+        """editor => [...editor.querySelectorAll(".cm-line, .cm-line span, .cm-gutterElement")].map(getComputedStyle)
+            .map((style) => [style.color, style.filter.match(/brightness\\((.*)\\)/)?.[1] ?? "1"])"""
+    )
+    paper = luminance(page.locator("#python").evaluate("element => getComputedStyle(element).backgroundColor"))
+    assert len(inks) > 30
+    for ink, factor in inks:
+        assert contrast(paper, luminance(ink, float(factor))) >= 4.5, ink
+
+
+def luminance(colour: str, factor: float = 1.0) -> float:
+    """Of rgb(r, g, b), as WCAG 2 defines it."""
+    rgb = factor * np.array([float(part) for part in re.findall(r"[\d.]+", colour)][:3]) / 255
+    linear = np.where(rgb <= 0.03928, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+def contrast(one: float, other: float) -> float:
+    """Of two luminances."""
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
 
 
 def test_every_control_is_reached_by_keyboard_and_named(page):

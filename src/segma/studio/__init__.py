@@ -1,14 +1,18 @@
 """The web studio: a local page on which a person opens an image, changes what it is, and watches it change."""
 
+import importlib.util
+import ipaddress
 import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from segma.errors import InputError
 
@@ -19,11 +23,12 @@ HERE = Path(__file__).parent
 def served(run: Path, host: str = "127.0.0.1", port: int | None = None, browser: bool = False) -> Generator[str]:
     """The studio's address while it runs; its temporary files are its own and go with it."""
     with private_folder():
-        gr = library()
+        library()
+        import gradio as gr
+
         from segma.studio import app, shelf, uploads
 
-        found = shelf.beside(run)
-        blocks = app.page(found)
+        blocks = app.page(run)
         blocks.queue(default_concurrency_limit=8)
         shelf.test_rows(run)  # now, and not when the first person waits
         sans, mono = gr.themes.Font("system-ui"), gr.themes.Font("ui-monospace")
@@ -57,14 +62,12 @@ def served(run: Path, host: str = "127.0.0.1", port: int | None = None, browser:
             blocks.close(verbose=False)
 
 
-def library():
-    """Gradio, told before it is imported that nothing leaves this computer."""
+def library() -> None:
+    """Whether Gradio is there, and, told before it is imported (which takes seconds), that nothing leaves this
+    computer."""
     os.environ |= {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-    try:
-        import gradio
-    except ImportError:
-        raise InputError("the studio needs Gradio: pip install 'segma[studio]'") from None
-    return gradio
+    if importlib.util.find_spec("gradio") is None:
+        raise InputError("the studio needs Gradio: pip install 'segma[studio]'")
 
 
 @contextmanager
@@ -102,9 +105,23 @@ def check_place(host: str, port: int | None) -> None:
 
 def serve(run: Path, host: str, port: int | None, browser: bool, say: Callable[[str], None]) -> None:
     """Serve until Ctrl-C, or until the process is asked to end."""
+    print("opening the studio ...", file=sys.stderr, flush=True)
     over = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: over.set())
     with served(run, host, port, browser) as address:
         say(f"studio: {address}  (Ctrl-C ends it)")
+        for line in in_reach(host, address):
+            say(line)
         over.wait()
+
+
+def in_reach(host: str, address: str) -> list[str]:
+    """What to say where others than this computer can open the page."""
+    (*_, found), *_ = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    place = ipaddress.ip_address(str(found[0]).partition("%")[0])
+    if place.is_loopback:
+        return []
+    name = socket.gethostname() if place.is_unspecified else host
+    here = f"http://{f'[{name}]' if ':' in name else name}:{urlsplit(address).port}"
+    return [f"other computers in the network can open it at {here} and do all that you can: there is no password"]

@@ -25,10 +25,11 @@ def shown(opened: Opened, given: Given, history: History) -> Shown:
     z = session.code(opened, given, history.now)
     frame, _ = look.chart(opened.run.path)
     places = session.place(opened, torch.from_numpy(given.z)), session.place(opened, z)
+    now = session.picture(opened, z)[0]
     return (
         history,
-        view.stage(session.picture(opened, z)[0], given.x),
-        view.bars(opened.run.classes, session.posterior(opened, z)),
+        view.stage(now, given.x),
+        view.bars(opened.run.classes, session.posterior(opened, z), session.read_again(opened, now)),
         view.marker(frame, *places),
         gr.Button(interactive=bool(history.past)),
         gr.Button(interactive=bool(history.future)),
@@ -89,6 +90,12 @@ def moved(opened: Opened, given: Given, history: History, at: dict) -> Edit:
     return session.moved(opened, given, history.now, frame.on_plane(number(at, "x"), number(at, "y")))
 
 
+def pointed(opened: Opened, at: dict) -> int | None:
+    """The class in whose circle the map was pointed at, if any."""
+    frame, _ = look.chart(opened.run.path)
+    return session.class_at(opened, frame.on_plane(number(at, "x"), number(at, "y")))
+
+
 def number(at: dict, name: str) -> float:
     """A number that the browser sent."""
     value = at.get(name) if isinstance(at, dict) else None
@@ -137,21 +144,23 @@ def wanted(opened: Opened, label: str, seed: float | None, spread: float) -> tup
     """Which samples: class, seed and spread as they are allowed."""
     if not 0 <= (seed or 0) < 2**31:
         raise InputError(f"seed {seed}: allowed are 0 to {2**31 - 1}")
-    return apply.class_number(opened.run, label), int(seed or 0), float(spread)
+    return apply.class_number(opened.run, str(label)), int(seed or 0), float(spread)
 
 
 def generated(opened: Opened, label: str, seed: float | None, spread: float) -> tuple[str, str]:
     """A grid of new samples, and the command that draws them."""
     number, seed, spread = wanted(opened, label, seed, spread)
     made = session.samples(opened, number, export.SAMPLES, seed, spread)
-    return view.grid(made, label), export.samples_command(opened, number, seed, spread)
+    return view.grid(made, label, seed, spread), export.samples_command(opened, number, seed, spread)
 
 
-def picked(opened: Opened, label: str, seed: float | None, spread: float, at: dict) -> Given:
-    chosen, place = wanted(opened, label, seed, spread), int(number(at, "place"))
+def picked(opened: Opened, at: dict) -> Given:
+    """A sample that was clicked: which one, and what its gallery was drawn with, which the controls may have left."""
+    place, seed, spread = (number(at, name) for name in ("place", "seed", "spread"))
+    chosen = wanted(opened, str(at.get("label")), seed, spread)
     if not 0 <= place < export.SAMPLES:
-        raise InputError(f"sample {place}: allowed are 0 to {export.SAMPLES - 1}")
-    return session.sampled_picture(opened, chosen[0], export.SAMPLES, *chosen[1:], place)
+        raise InputError(f"sample {place:g}: allowed are 0 to {export.SAMPLES - 1}")
+    return session.sampled_picture(opened, chosen[0], export.SAMPLES, *chosen[1:], int(place))
 
 
 def between(opened: Opened, a: Given, b: Given, steps: int, path: str) -> str:
@@ -162,6 +171,8 @@ def between(opened: Opened, a: Given, b: Given, steps: int, path: str) -> str:
     files = {
         "interpolation.png": (draw.png(draw.grid(made[None])), "image/png", "the strip"),
         "interpolation.gif": (films, "image/gif", "there and back"),
+        **export.as_given(a, "the start"),
+        **export.as_given(b, "the end"),
     }
     moving = f'<img class="film" alt="the way, there and back" src="{view.data_url(films, "image/gif")}">'
     return f'{view.strip(made, heads)}<div class="row">{moving}{view.downloads(files)}</div>'

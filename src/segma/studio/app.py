@@ -1,13 +1,13 @@
 """The page: its panels, and which of them act on which."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
 
-from segma import runs
+from segma import apply
 from segma.errors import InputError
 from segma.studio import actions, export, look, panels, session, shelf, view
 from segma.studio.session import Given, History
@@ -16,12 +16,14 @@ from segma.studio.shelf import Opened
 ABOUT = "Open an image, change what it is, watch it change. Everything stays on this computer."
 
 
-def page(found: Mapping[str, Path]) -> gr.Blocks:
-    """The studio for these runs, by name; the first is shown first."""
-    named = [runs.read(path).classes for path in found.values()]
-    classes, attributes = max(map(len, named)), max(len(shelf.levers(names)) for names in named)
+def page(start: Path) -> gr.Blocks:
+    """The studio for a run, which is shown first, and those beside it."""
+    found = shelf.beside(start)
+    needs = [shelf.controls(path) for path in found.values()]
+    classes, attributes = (max(numbers) for numbers in zip(*needs, strict=True))
     with gr.Blocks(title="segma studio", analytics_enabled=False, delete_cache=(600, 600)) as blocks:
         p = SimpleNamespace(given=gr.State(), history=gr.State(), first=gr.State(), last=gr.State())
+        p.path = gr.State(next(iter(found.values())))  # of the run that is open, whatever the list says
         with gr.Row(elem_id="top"):
             gr.HTML(f"<h1>segma studio</h1><p>{ABOUT}</p>", elem_id="title")
             p.run = gr.Dropdown(
@@ -50,39 +52,43 @@ def page(found: Mapping[str, Path]) -> gr.Blocks:
                 p.take = panels.taking()
         p.sliders = [*p.edit.towards, *p.edit.intensity, *p.edit.attribute, p.edit.style]
         p.picture = [p.history, p.show.stage, p.show.bars, p.edit.marker, p.show.undo, p.show.redo]
-        p.fresh = [p.given, p.open.given, *p.picture, *p.sliders]
+        p.fresh = [p.given, p.open.given, p.open.invert, p.show.swipe, *p.picture, *p.sliders]
         p.classes, p.attributes = classes, attributes
-        wire(p, listener(p, found), blocks)
+        wire(p, listener(p), blocks, lambda: shelf.within(shelf.beside(start), classes, attributes))
     return blocks
 
 
-def listener(p: SimpleNamespace, found: Mapping[str, Path]) -> Callable:
+def listener(p: SimpleNamespace) -> Callable:
     """`on(events, act, inputs, outputs)`: act(the run that is open, *inputs) gives the outputs. A mistake becomes a
     message, and the page stays as it was. With `event`, act's last argument is what the browser says happened."""
 
     def on(events: Sequence, act: Callable, inputs: list, outputs: list, event: bool = False, **options: Any) -> None:
-        def run(name: str, *values: Any) -> Any:
+        def run(path: Path, *values: Any) -> Any:
             try:
-                if name not in found:
-                    raise InputError(f"run {name}: allowed are {', '.join(found)}")
-                return act(shelf.opened(found[name]), *values)
+                for control, value in zip(inputs, values, strict=False):  # there is one value more with an event
+                    panels.check(control, value)
+                return act(shelf.opened(path), *values)
             except InputError as problem:
-                gr.Warning(view.escape(problem), duration=8)
+                warn(problem)
                 return [gr.skip() for _ in outputs]
 
-        def run_with_event(happened: gr.EventData, name: str, *values: Any) -> Any:
-            return run(name, *values, happened._data)
+        def run_with_event(happened: gr.EventData, path: Path, *values: Any) -> Any:
+            return run(path, *values, happened._data)
 
         fn = run_with_event if event else run
         options = {"api_visibility": "private", "show_progress": "hidden"} | options
-        gr.on(list(events), fn, [p.run, *inputs], outputs, **options)
+        gr.on(list(events), fn, [p.path, *inputs], outputs, **options)
 
     return on
 
 
-def wire(p: SimpleNamespace, on: Callable, blocks: gr.Blocks) -> None:
-    """Connect the panels."""
-    wire_start(p, on, blocks)
+def warn(problem: object) -> None:
+    gr.Warning(view.escape(problem), duration=8)
+
+
+def wire(p: SimpleNamespace, on: Callable, blocks: gr.Blocks, known: Callable[[], dict[str, Path]]) -> None:
+    """Connect the panels; `known` are the runs there are now."""
+    wire_start(p, blocks, known)
     wire_opening(p, on)
     wire_editing(p, on)
     wire_between(p, on)
@@ -100,34 +106,57 @@ def wire(p: SimpleNamespace, on: Callable, blocks: gr.Blocks) -> None:
 def fresh(p: SimpleNamespace, opened: Opened, given: Given) -> list:
     """The values of p.fresh when a picture has been opened."""
     given, text, rest = actions.fresh(opened, given)
-    return [given, text, *rest, *actions.stand(rest[0].now, p.classes, p.attributes)]
+    sliders = actions.stand(rest[0].now, p.classes, p.attributes)
+    return [given, text, gr.Button(visible=given.negative), 0, *rest, *sliders]
 
 
-def wire_start(p: SimpleNamespace, on: Callable, blocks: gr.Blocks) -> None:
+def wire_start(p: SimpleNamespace, blocks: gr.Blocks, known: Callable[[], dict[str, Path]]) -> None:
     """The page is loaded, or another run is chosen: the controls become those of the run, its first picture opens."""
 
-    def switch(opened: Opened) -> list:
-        given, text, *rest = fresh(p, opened, actions.first_picture(opened))
+    def switch(found: dict[str, Path], name: str) -> list:
+        if name not in found:
+            raise InputError(f"run {name}: allowed are {', '.join(found)}")
+        opened = shelf.opened(found[name])
+        start = fresh(p, opened, actions.first_picture(opened))[: -len(p.sliders)]
         labels = actions.slider_labels(opened, p.classes, p.attributes)
         sliders = [gr.Slider(value=0, label=text or "", visible=text is not None) for text in labels]
-        start = [given, text, *rest[: len(p.picture)], 1.0, 0]
-        return [gr.Tabs(selected="edit"), *actions.about(opened), *sliders, *start, None, None, *[""] * 5]
+        hidden = gr.Code("", visible=False)  # until there is something in it
+        ends = [None, None, "", "", "", hidden, hidden]
+        listed = gr.Dropdown(list(found), value=name)
+        parts = [gr.Tabs(selected="edit"), *actions.about(opened), *sliders, 1.0, *start, 0, *ends, "", ""]
+        return [listed, found[name], *parts]
+
+    def choose(name: str, path: Path) -> list:
+        try:
+            return switch(known(), name)
+        except InputError as problem:  # the list goes back to the run that is open
+            warn(problem)
+            return [gr.Dropdown(value=path.name), *(gr.skip() for _ in outputs[1:])]
 
     parts = [p.tabs, p.about, p.edit.tabs, p.edit.attribute_tab, p.edit.area]
-    parts += [p.open.canvas, p.open.drawing, p.open.tests, p.new.label, *p.sliders[:-1]]
-    opened = [p.given, p.open.given, *p.picture, p.edit.style, p.open.row]
+    parts += [p.open.canvas, p.open.drawing, p.open.tests, p.new.label, *p.sliders]
     way = p.between
     ends = [p.first, p.last, way.start, way.end, way.strip, way.python, way.shell]
-    on([p.run.change, blocks.load], switch, [], [*parts, *opened, *ends])
+    start = p.fresh[: -len(p.sliders)]
+    outputs = [p.run, p.path, *parts, *start, p.open.row, *ends, p.new.samples, p.new.shell]
+    options: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+    p.run.input(choose, [p.run, p.path], outputs, **options)
+    blocks.load(lambda name: choose(name, p.path.value), [p.run], outputs, **options)
 
 
 def wire_opening(p: SimpleNamespace, on: Callable) -> None:
     def upload(opened: Opened, file: str) -> list:
         try:
-            return [None, *fresh(p, opened, actions.uploaded(opened, file))]
+            given = actions.uploaded(opened, file)
+            if given.negative:
+                warn(f"{given.word}: {apply.NEGATIVE}")
+            return [None, *fresh(p, opened, given)]
         except InputError as problem:  # the field is emptied all the same, for the next one
-            gr.Warning(view.escape(problem), duration=8)
+            warn(problem)
             return [None, *(gr.skip() for _ in p.fresh)]
+
+    def invert(opened: Opened, given: Given) -> list:
+        return fresh(p, opened, session.inverted(opened, given))
 
     def row(opened: Opened, number: float | None) -> list:
         rows = shelf.test_rows(opened.run.path)
@@ -138,8 +167,9 @@ def wire_opening(p: SimpleNamespace, on: Callable) -> None:
         return [number, *row(opened, number)]
 
     on([p.open.upload.upload], upload, [p.open.upload], [p.open.upload, *p.fresh])
-    on([p.open.row.submit, p.open.row.input], row, [p.open.row], p.fresh)
+    on([p.open.row.submit, p.open.row.input], row, [p.open.row], p.fresh, preprocess=False)
     on([p.open.another.click], another, [], [p.open.row, *p.fresh])
+    on([p.open.invert.click], invert, [p.given], p.fresh)
 
 
 def wire_editing(p: SimpleNamespace, on: Callable) -> None:
@@ -151,6 +181,14 @@ def wire_editing(p: SimpleNamespace, on: Callable) -> None:
 
     def move(opened: Opened, given: Given, history: History, at: dict) -> tuple:
         return actions.changed(opened, given, history, actions.moved(opened, given, history, at))
+
+    def click(opened: Opened, given: Given, history: History, at: dict) -> tuple:
+        """In a class's circle the picture goes to that class, as by its slider; elsewhere it moves on the plane."""
+        label = actions.pointed(opened, at)
+        if label is not None:
+            history = session.step(history, session.to_class(history.now, label))
+            return *actions.shown(opened, given, history), *actions.stand(history.now, p.classes, p.attributes)
+        return *move(opened, given, history, at), *(gr.skip() for _ in p.sliders)
 
     def back(step: Callable[[Opened, History], History]) -> Callable:
         def go(opened: Opened, given: Given, history: History) -> tuple:
@@ -167,8 +205,10 @@ def wire_editing(p: SimpleNamespace, on: Callable) -> None:
         p.picture,
         api_name="change",
         api_visibility="undocumented",
+        preprocess=False,  # by panels.check, which does not fail in the middle of a slider's move
         **live,
     )
+    on([p.edit.area.click], click, state, [*p.picture, *p.sliders], event=True, queue=False, trigger_mode="multiple")
     on([p.edit.area.select], move, state, p.picture, event=True, queue=False, trigger_mode="multiple")
     steps = {
         p.show.undo: lambda _, history: session.undo(history),
@@ -187,15 +227,16 @@ def wire_between(p: SimpleNamespace, on: Callable) -> None:
 
     def go(opened: Opened, given: Given, first: Given | None, last: Given | None, steps: int, path: str) -> list:
         first, last = first or given, last or actions.other_picture(opened, given)
+        last = session.told_apart(first, last)
         ends = [view.figure(end.x, end.word, "an end of the way") for end in (first, last)]
         made = actions.between(opened, first, last, int(steps), path)
         programs = [make(opened, first, last, int(steps), path) for make in (export.way_python, export.way_command)]
-        return [first, last, *ends, made, *programs]
+        return [first, last, *ends, made, *(gr.Code(text, visible=True) for text in programs)]
 
     on([here.take_start.click], take, [p.given], [p.first, here.start])
     on([here.take_end.click], take, [p.given], [p.last, here.end])
     outputs = [p.first, p.last, here.start, here.end, here.strip, here.python, here.shell]
-    on([here.go.click], go, [p.given, p.first, p.last, here.steps, here.path], outputs)
+    on([here.go.click], go, [p.given, p.first, p.last, here.steps, here.path], outputs, preprocess=False)
 
 
 def wire_generating(p: SimpleNamespace, on: Callable) -> None:
@@ -205,10 +246,10 @@ def wire_generating(p: SimpleNamespace, on: Callable) -> None:
         made, command = actions.generated(opened, label, seed, spread)
         return [made, command]
 
-    def pick(opened: Opened, label: str, seed: float | None, spread: float, at: dict) -> list:
-        given = actions.picked(opened, label, seed, spread, at)
-        return [gr.Tabs(selected="edit"), *fresh(p, opened, given)]
+    def pick(opened: Opened, at: dict) -> list:
+        return [gr.Tabs(selected="edit"), *fresh(p, opened, actions.picked(opened, at))]
 
     asked = [p.new_tab.select, *(control.change for control in settings)]
-    on(asked, draw, settings, [here.samples, here.shell], trigger_mode="always_last")  # none is lost while one is drawn
-    on([here.samples.select], pick, settings, [p.tabs, *p.fresh], event=True)
+    drawn = [here.samples, here.shell]
+    on(asked, draw, settings, drawn, trigger_mode="always_last", preprocess=False)  # none is lost while one is drawn
+    on([here.samples.select], pick, [], [p.tabs, *p.fresh], event=True)

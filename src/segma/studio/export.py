@@ -33,10 +33,15 @@ def files(opened: Opened, given: Given, edit: Edit) -> dict[str, File]:
         "path.gif": (draw.gif(draw.frames(path[None], heads), 150), "image/gif", "from the picture given to this one"),
         "code.json": (code(opened, given, edit), "application/json", "its code, the edits, the posterior"),
     }
-    if not given.word.startswith("test:"):
-        name = given.word if given.word.endswith(".png") else f"{given.word}.png"
-        found[name] = (draw.png(draw.as_image(given.x)), "image/png", "what was given, as the model sees it")
-    return found
+    return found | as_given(given, "what was given")
+
+
+def as_given(given: Given, what: str) -> dict[str, File]:
+    """The picture itself, so that what names it finds it; a row of the test split is found without."""
+    if given.word.startswith("test:"):
+        return {}
+    name = given.word if given.word.endswith(".png") else f"{given.word}.png"
+    return {name: (draw.png(draw.as_image(given.x)), "image/png", f"{what}, as the model sees it")}
 
 
 def large(x: np.ndarray, side: int = 512):
@@ -141,7 +146,7 @@ def way_python(opened: Opened, a: Given, b: Given, steps: int, path: str) -> str
 
 def way_command(opened: Opened, a: Given, b: Given, steps: int, path: str) -> str:
     words = ["segma", "interpolate", opened.run.called, a.word, b.word]
-    return shlex.join([*words, "--steps", str(steps), "--path", path, "--out", "interpolation.png"])
+    return shlex.join([*words, "--steps", str(steps), "--path", path, "--out", "between.png"])
 
 
 def samples_command(opened: Opened, label: int, seed: int, spread: float) -> str:

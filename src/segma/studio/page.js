@@ -14,8 +14,9 @@ const studio = {
   draw(element) {
     let last = null, wait = 0;
     const canvas = () => element.querySelector("canvas");
+    const ready = () => canvas().getContext("2d", { alpha: false }); // paper is not transparent
     const fill = () => {
-      const pen = canvas().getContext("2d");
+      const pen = ready();
       pen.fillStyle = canvas().dataset.paper;
       pen.fillRect(0, 0, canvas().width, canvas().height);
     };
@@ -24,7 +25,7 @@ const studio = {
       return [((event.clientX - box.left) / box.width) * canvas().width, ((event.clientY - box.top) / box.height) * canvas().height];
     };
     const line = (from, to) => {
-      const pen = canvas().getContext("2d");
+      const pen = ready();
       Object.assign(pen, { strokeStyle: canvas().dataset.ink, lineWidth: +canvas().dataset.pen, lineCap: "round" });
       pen.beginPath(); pen.moveTo(...from); pen.lineTo(...to); pen.stroke();
     };
@@ -51,6 +52,34 @@ const studio = {
     });
   },
 
+  // A file dropped anywhere is opened; where nobody takes it, the browser leaves the page to show it.
+  drop() {
+    document.addEventListener("dragover", (event) => { if (event.dataTransfer?.types.includes("Files")) event.preventDefault(); });
+    document.addEventListener("drop", (event) => {
+      const file = event.dataTransfer?.files[0];
+      if (!file || event.defaultPrevented) return; // the upload's own field has taken it
+      event.preventDefault(); studio.give(file, file.name);
+    });
+  },
+
+  // What is typed beside a slider reaches it only within its limits: beyond them it is cut when typing ends, and an
+  // empty box goes back to what it was.
+  numbers() {
+    const slider = (box) => box.matches?.("input[type=number]") ? box.closest(".block")?.querySelector("input[type=range]") : null;
+    const cut = (box) => Math.min(Math.max(+box.value, +slider(box).min), +slider(box).max);
+    const fits = (box) => box.value !== "" && cut(box) === +box.value;
+    document.addEventListener("focusin", ({ target }) => { if (slider(target)) target.dataset.was = target.value; });
+    document.addEventListener("input", (event) => {
+      if (slider(event.target) && !fits(event.target)) event.stopImmediatePropagation();
+      else if (slider(event.target)) event.target.dataset.was = event.target.value;
+    }, true);
+    document.addEventListener("change", ({ target }) => {
+      if (!slider(target) || fits(target)) return;
+      target.value = target.value === "" ? target.dataset.was : cut(target);
+      target.dispatchEvent(new Event("input", { bubbles: true }));
+    }, true);
+  },
+
   // While the button is held, or its key, the stage shows the picture that was given.
   hold() {
     const show = (held) => document.querySelector("#stage")?.classList.toggle("held", held);
@@ -62,15 +91,15 @@ const studio = {
   map(element, trigger) {
     // One place at a time is sent, the last one pointed at next, when the answer has moved the marker: Gradio's own
     // way to wait ("always_last") forgets what an event carried.
-    let held = false, busy = 0, next = null;
-    const send = (x, y) => {
-      if (busy) { next = [x, y]; return; }
+    let from = null, dragged = false, busy = 0, next = null;
+    const send = (event, x, y) => {
+      if (busy) { next = [event, x, y]; return; }
       busy = setTimeout(answered, 1000);
-      trigger("select", { x, y });
+      trigger(event, { x, y });
     };
     const answered = () => {
       clearTimeout(busy); busy = 0;
-      if (next) { const place = next; next = null; send(...place); }
+      if (next) { const last = next; next = null; send(...last); }
     };
     new MutationObserver(answered).observe(document.querySelector("#marker"), { childList: true, subtree: true });
     const at = (event) => {
@@ -79,26 +108,35 @@ const studio = {
     };
     element.addEventListener("pointerdown", (event) => {
       if (!event.target.closest("svg")) return;
-      held = true; element.setPointerCapture(event.pointerId); send(...at(event));
+      from = event; dragged = false; element.setPointerCapture(event.pointerId);
     });
-    element.addEventListener("pointermove", (event) => { if (held) send(...at(event)); });
-    element.addEventListener("pointerup", (event) => { if (held) { held = false; send(...at(event)); } });
+    element.addEventListener("pointermove", (event) => {
+      if (!from) return;
+      dragged ||= Math.hypot(event.clientX - from.clientX, event.clientY - from.clientY) > 4; // hands are not still
+      if (dragged) send("select", ...at(event));
+    });
+    element.addEventListener("pointerup", () => { if (from && !dragged) send("click", ...at(from)); from = null; });
+    element.addEventListener("pointercancel", () => { from = null; });
     element.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
       if (!step) return;
       event.preventDefault();
       const here = document.querySelector("#marker svg").dataset;
-      send(+here.x + 0.03 * step[0], +here.y + 0.03 * step[1]);
+      send("select", +here.x + 0.03 * step[0], +here.y + 0.03 * step[1]);
     });
   },
 
   samples(element, trigger) {
     element.addEventListener("click", (event) => {
       const button = event.target.closest("button.sample");
-      if (button) trigger("select", { place: +button.dataset.place });
+      if (!button) return;
+      const { label, seed, spread } = button.closest(".samples").dataset;
+      trigger("select", { place: +button.dataset.place, label, seed: +seed, spread: +spread });
     });
   },
 };
 window.studio = studio;
 studio.paste();
+studio.drop();
+studio.numbers();
 studio.hold();

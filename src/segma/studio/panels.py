@@ -1,7 +1,9 @@
 """The page's panels: what stands where and what each control says of itself. What they do is in app.py."""
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import gradio as gr
 
@@ -11,15 +13,16 @@ from segma.studio import export
 
 def opening() -> SimpleNamespace:
     """Where a picture comes from, and how the model sees it."""
-    upload = from_browser(gr.File(label="Your picture: drop, paste or choose it", elem_id="upload", height=96))
+    upload = from_browser(gr.File(label="Your picture: drop or paste it", elem_id="upload", height=96))
     with gr.Row(elem_classes="tight") as tests:
         row = gr.Number(0, label="Test picture", precision=0, elem_id="row", min_width=110)
         another = gr.Button("Another", elem_id="another", size="sm", min_width=80)
     with gr.Accordion("Draw one", open=False, elem_id="drawing") as drawing:
         canvas = gr.HTML("", elem_id="canvas", js_on_load="studio.draw(element)")
     given = gr.HTML(elem_id="given")
+    invert = gr.Button("Invert it", elem_id="invert", size="sm", visible=False)
     return SimpleNamespace(
-        upload=upload, tests=tests, row=row, another=another, drawing=drawing, canvas=canvas, given=given
+        upload=upload, tests=tests, row=row, another=another, drawing=drawing, canvas=canvas, given=given, invert=invert
     )
 
 
@@ -36,16 +39,26 @@ def from_browser(upload: gr.File) -> gr.File:
     return upload
 
 
+def check(control: gr.components.Component, value: Any) -> None:
+    """What a request says of a control with a number: within its limits. (Gradio's own check prints a traceback.)"""
+    if not isinstance(control, gr.Slider | gr.Number) or (value is None and isinstance(control, gr.Number)):
+        return
+    low = -math.inf if control.minimum is None else control.minimum
+    high = math.inf if control.maximum is None else control.maximum
+    if not isinstance(value, int | float) or not math.isfinite(value) or not low <= value <= high:
+        raise InputError(f"{control.label}: {value!r}, wanted is a number from {low:g} to {high:g}")
+
+
 def showing() -> SimpleNamespace:
     """The edited picture, what the model takes it for, and the way back."""
     stage = gr.HTML(elem_id="stage")
     with gr.Row(elem_classes="tight"):
-        undo = gr.Button("Undo", elem_id="undo", size="sm", min_width=60, interactive=False)
-        redo = gr.Button("Redo", elem_id="redo", size="sm", min_width=60, interactive=False)
-        reset = gr.Button("Reset", elem_id="reset", size="sm", min_width=60)
-        gr.Button("Hold to compare", elem_id="hold", size="sm", min_width=130)
+        undo = gr.Button("Undo", elem_id="undo", size="sm", min_width=48, interactive=False)
+        redo = gr.Button("Redo", elem_id="redo", size="sm", min_width=48, interactive=False)
+        reset = gr.Button("Reset", elem_id="reset", size="sm", min_width=48)
+        gr.Button("Hold to compare", elem_id="hold", size="sm", min_width=126)
     swipe = gr.Slider(0, 100, 0, step=1, label="Swipe to compare", elem_id="swipe", elem_classes="lever", buttons=[])
-    swipe.input(None, swipe, None, js="share => document.querySelector('#stage').style.setProperty('--swipe', share)")
+    swipe.change(None, swipe, None, js="share => document.querySelector('#stage').style.setProperty('--swipe', share)")
     gr.Markdown("What the model takes it for, the posterior of the classes:", elem_classes="hint")
     bars = gr.HTML(elem_id="bars")
     return SimpleNamespace(stage=stage, undo=undo, redo=redo, reset=reset, swipe=swipe, bars=bars)
@@ -76,7 +89,8 @@ def editing(classes: int, attributes: int) -> SimpleNamespace:
             intensity = [slider("intensity", i, -1, 1) for i in range(classes)]
         with gr.Tab("Map", id="map-tab"):
             gr.Markdown(
-                "Click, drag, or use the arrow keys: the picture moves there. Circles are the classes.",
+                "Click a circle to go to that class. Click elsewhere, drag or use the arrow keys: the picture moves on "
+                "this plane; what the map does not show stays.",
                 elem_classes="hint",
             )
             with gr.Column(elem_id="plane"):

@@ -1,5 +1,6 @@
 """What a person has open: a picture, its code, the edits made so far. Values and pure functions; nothing is drawn."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from segma import apply, draw, latent
 from segma.errors import InputError
-from segma.model import decode_rows, encode_rows
+from segma.model import classify_rows, decode_rows, encode_rows
 from segma.studio.shelf import Opened, Rows
 
 TOGETHER = 1.0  # seconds: changes of one control that follow each other so closely are one step to undo
@@ -22,6 +23,7 @@ class Given(NamedTuple):
     word: str  # as the command line calls it: test:12, or a file
     note: str  # what it is and what was done to it
     drawn: tuple[int, int, int, float] | None = None  # of a generated one: class, seed, place, spread
+    negative: bool = False  # whether it looks like a negative of what the model knows
 
 
 class Edit(NamedTuple):
@@ -44,7 +46,7 @@ class History(NamedTuple):
 
 
 def begin(opened: Opened, x: np.ndarray, word: str, note: str, drawn: tuple | None = None) -> Given:
-    """Open a picture (h, w, c): it is encoded once, and edits only decode."""
+    """Open a picture (h, w, c): it is encoded once, and edits decode."""
     x = x if x.dtype == np.uint8 else draw.to_uint8(x)
     z = encode_rows(opened.model, np.array(x[None]))
     if not z.isfinite().all():
@@ -61,6 +63,19 @@ def test_picture(opened: Opened, rows: Rows, row: int) -> Given:
     return begin(opened, np.asarray(rows.x[row]), f"test:{row}", f"row {row} of the test split, {label}")
 
 
+def inverted(opened: Opened, given: Given) -> Given:
+    """The negative of a picture, under a name of its own."""
+    name = f"{Path(given.word.replace(':', '-')).stem}-inverted.png"
+    return begin(opened, 255 - given.x, name, f"{name}: {given.word}, inverted")
+
+
+def told_apart(a: Given, b: Given) -> Given:
+    """b, under another name where a has the same and is another picture: two drawings, say."""
+    if a.word != b.word or np.array_equal(a.x, b.x):
+        return b
+    return b._replace(word=f"{Path(b.word).stem}-2.png")
+
+
 def samples(opened: Opened, label: int, n: int, seed: int, spread: float) -> np.ndarray:
     return apply.class_samples(opened.model, n, seed, [label], spread)[0]
 
@@ -69,7 +84,8 @@ def sampled_picture(opened: Opened, label: int, n: int, seed: int, spread: float
     name = opened.run.classes[label]
     x = samples(opened, label, n, seed, spread)[place]
     note = f"generated: {name!r}, number {place + 1} of seed {seed}, spread {spread:g}"
-    return begin(opened, x, f"sample-{label}-{seed}-{place + 1}.png", note, (label, seed, place, spread))
+    called = f"sample-{label}-{seed}-{place + 1}" + (f"-spread-{spread:g}" if spread != 1 else "")
+    return begin(opened, x, f"{called}.png", note, (label, seed, place, spread))
 
 
 def neutral(opened: Opened) -> Edit:
@@ -113,6 +129,13 @@ def posterior(opened: Opened, z: Tensor) -> list[float]:
 
 
 @torch.inference_mode()
+def read_again(opened: Opened, x: np.ndarray) -> list[float]:
+    """The posterior of a picture (h, w, c) itself. Far from the data it may be another than that of the code it was
+    decoded from."""
+    return classify_rows(opened.model, x[None])[0].tolist()
+
+
+@torch.inference_mode()
 def place(opened: Opened, z: Tensor) -> tuple[float, float]:
     """Where a code lies on the map."""
     x, y = latent.on_plane(z, opened.model.mixture)[0].tolist()
@@ -123,6 +146,20 @@ def moved(opened: Opened, given: Given, edit: Edit, to: tuple[float, float]) -> 
     """The edit that also brings the picture to a place on the map."""
     x, y = place(opened, code(opened, given, edit))
     return edit._replace(shift=(edit.shift[0] + to[0] - x, edit.shift[1] + to[1] - y))
+
+
+@torch.inference_mode()
+def class_at(opened: Opened, at: tuple[float, float]) -> int | None:
+    """The class in whose circle a place of the map lies; of several the one with the nearest centre."""
+    mixture = opened.model.mixture
+    away = (latent.on_plane(mixture.means, mixture) - torch.tensor(at)).norm(dim=1)
+    inside = away <= mixture.variances.sqrt()
+    return int(away.where(inside, away.new_tensor(torch.inf)).argmin()) if inside.any() else None
+
+
+def to_class(edit: Edit, label: int) -> Edit:
+    """The edit that brings the picture to a class and to no other, off the map as well; the rest stays."""
+    return edit._replace(towards=tuple(float(i == label) for i in range(len(edit.towards))), shift=(0.0, 0.0))
 
 
 def way(opened: Opened, a: Tensor, b: Tensor, steps: int, path: str = "linear") -> np.ndarray:
@@ -143,6 +180,8 @@ def done(history: History, edit: Edit, when: float) -> History:
 
 def step(history: History, edit: Edit, when: float = 0.0) -> History:
     """An edit that can be undone by itself."""
+    if edit == history.now:
+        return history
     return History(edit, (*history.past, history.now), (), when)
 
 

@@ -21,10 +21,11 @@ def read(opened: Opened, file: Path, name: str | None = None) -> Given:
     try:
         check(file)
         x, note = inputs.picture_as(file, opened.run.shape), inputs.changes(file, opened.run.shape)
-        note += f"; {apply.NEGATIVE}" if apply.is_negative(opened.model, x) else ""
+        negative = apply.is_negative(opened.model, x)
+        note += f"; {apply.NEGATIVE}" if negative else ""
     except InputError as problem:
         raise InputError(str(problem).replace(str(file), name)) from problem
-    return begin(opened, x, name, f"{name}: {note}")
+    return begin(opened, x, name, f"{name}: {note}")._replace(negative=negative)
 
 
 def check(file: Path) -> None:

@@ -4,6 +4,7 @@ import base64
 import html
 from collections.abc import Sequence
 from typing import NamedTuple
+from unicodedata import east_asian_width
 
 import numpy as np
 from PIL import Image
@@ -11,6 +12,7 @@ from PIL import Image
 from segma import draw, plots
 
 DOTS = 400  # codes on the map
+NAME = 14  # letters of a name on the map
 
 
 def escape(text: object) -> str:
@@ -50,8 +52,9 @@ def stage(now: np.ndarray, before: np.ndarray) -> str:
     return f'<div class="stage" style="aspect-ratio:{w}/{h}">{both}</div>'
 
 
-def bars(names: Sequence[str], posterior: Sequence[float]) -> str:
-    """The posterior, a bar for each class, in the classes' order."""
+def bars(names: Sequence[str], posterior: Sequence[float], again: Sequence[float]) -> str:
+    """The posterior of a code, a bar for each class, in the classes' order; and what the picture `again` is taken for
+    where that is another class."""
     best = max(range(len(names)), key=lambda i: posterior[i])
     rows = "".join(
         f'<li class="{"best" if i == best else ""}"><span class="name">{escape(name)}</span>'
@@ -59,7 +62,10 @@ def bars(names: Sequence[str], posterior: Sequence[float]) -> str:
         f'<span class="share">{100 * p:.1f}&nbsp;%</span></li>'
         for i, (name, p) in enumerate(zip(names, posterior, strict=True))
     )
-    return f'<ul class="bars" aria-label="How likely each class is">{rows}</ul>'
+    seen = max(range(len(names)), key=lambda i: again[i])
+    text = f"Read again from the picture: {names[seen]}, {100 * again[seen]:.0f} %"
+    note = "" if seen == best else f'<p class="note again">{escape(text)}</p>'
+    return f'<ul class="bars" aria-label="How likely each class is">{rows}</ul>{note}'
 
 
 def strip(images: np.ndarray, heads: Sequence[str]) -> str:
@@ -67,13 +73,14 @@ def strip(images: np.ndarray, heads: Sequence[str]) -> str:
     return f'<div class="strip">{frames}</div>'
 
 
-def grid(images: np.ndarray, name: str) -> str:
-    """Samples, each a button that opens it."""
+def grid(images: np.ndarray, name: str, seed: int, spread: float) -> str:
+    """Samples of a class, each a button that opens it; the page keeps what they were drawn with."""
     buttons = "".join(
         f'<button class="sample" data-place="{i}" title="edit it">{pixels(x, f"sample {i + 1} of {name}")}</button>'
         for i, x in enumerate(images)
     )
-    return f'<div class="samples">{buttons}</div>'
+    drawn = f'data-label="{escape(name)}" data-seed="{seed}" data-spread="{spread!r}"'
+    return f'<div class="samples" {drawn}>{buttons}</div>'
 
 
 def plot(image: Image.Image, alt: str) -> str:
@@ -125,23 +132,38 @@ def latent_map(
         '<circle cx="{:.1f}" cy="{:.1f}" r=".55" fill="{}"/>'.format(*shown.on_page(*point), ink[label])
         for point, label in zip(points.tolist(), labels.tolist(), strict=True)
     )
-    size = 3.6 if max(map(len, names)) > 3 or len(names) > 20 else 5
-    places = plots.apart(
-        centres, 0.0055 * size * shown.side * np.array([len(n) for n in names]), size / 100 * shown.side
-    )
     rings = ""
-    for name, centre, spot, sigma, colour in zip(names, centres, places, sigmas, ink, strict=False):
+    for centre, sigma, colour in zip(centres, sigmas, ink, strict=False):
         x, y = shown.on_page(*centre)
         rings += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{100 * sigma / shown.side:.1f}" fill="none" stroke="{colour}"/>'
-        x, y = shown.on_page(*spot)
-        half = 0.29 * size * len(name)  # about half its width: names stay inside
-        x = min(max(x, half), 100 - half) if half < 50 else 50
-        rings += f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}">{escape(name)}</text>'
-    about = "Map of the latent space: click, drag or use the arrow keys to move the picture there"
+    rings += labels_on_map(np.array([shown.on_page(*centre) for centre in centres]), names)
+    about = (
+        "Map of the latent space: click a circle to go to its class; click elsewhere, drag or use the arrow keys to "
+        "move the picture there"
+    )
     return (
         f'<svg class="map" viewBox="0 0 100 100" tabindex="0" role="application" aria-label="{about}">'
         f'<g class="dots">{dots}</g>{rings}</svg>'
     )
+
+
+def labels_on_map(centres: np.ndarray, names: Sequence[str]) -> str:
+    """Names at their circles' centres (k, 2), in per cent of the map: cut, inside it, and clear of each other."""
+    short = [name if len(name) <= NAME else f"{name[: NAME - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}" for name in names]
+    size = 3.6 if max(map(len, short)) > 3 or len(short) > 20 else 5
+    half = 0.5 * size * np.array([width(name) for name in short])
+    inside = np.stack([centres[:, 0].clip(half + 1, 99 - half), centres[:, 1].clip(size, 100 - size)], axis=1)
+    places = plots.apart(inside, 2 * half, size)
+    return "".join(
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}"><title>{escape(name)}</title>{escape(text)}</text>'
+        for (x, y), name, text in zip(places.tolist(), names, short, strict=True)
+    )
+
+
+def width(text: str) -> float:
+    """About what a bold text takes, over its letters' size."""
+    full = [letter in "MWmw@%\N{HORIZONTAL ELLIPSIS}" or east_asian_width(letter) in "WF" for letter in text]
+    return sum(0.96 if is_so else 0.72 if letter.isupper() else 0.58 for letter, is_so in zip(text, full, strict=True))
 
 
 def marker(shown: Frame, before: tuple[float, float], now: tuple[float, float]) -> str:
