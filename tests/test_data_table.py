@@ -87,6 +87,7 @@ def test_columns_by_name(file):
         ("a,town,label\n1,2,x\n\n2,Rome,y\n", "line 4, column town: 'Rome'"),
         ("a,b,label\n1,2,x\n2,,y\n", "line 3, column b: ''; fill gaps in"),
         ("a,label\n1,x\nnan,y\n", "1 values are NaN, infinite or too large for float32, the first in row 1"),
+        ("a,label\n" + "".join(f"{i},{i / 7}\n" for i in range(20)), "label: numbers to predict, as 0.142857, and not"),
         ("a,label\n1,x\n2,x\n", "1 classes (x), at least 2 needed"),
         ("label\nx\ny\n", "shape (2, 0)"),
     ],
@@ -96,6 +97,15 @@ def test_what_is_refused(file, text, said):
         data.load(file(text))
     assert said in str(refusal.value)
     assert "t.csv" in str(refusal.value)
+
+
+@pytest.mark.parametrize(("word", "noted"), [("NA", True), ("unknown", True), ("nab", False), ("", False)])
+def test_what_other_programs_write_where_there_is_no_label_is_a_class_and_said(file, recwarn, word, noted):
+    path = file(f"a,label\n1,x\n2,y\n3,{word}\n")
+    loaded = data.load(path)
+    assert loaded.classes == tuple(sorted({"x", "y", word} - {""}))
+    said = [str(warning.message) for warning in recwarn]
+    assert said == ([f"{path}: {word!r} counts as a class; where a label is not known, leave it empty"] * noted)
 
 
 def test_bytes_that_are_no_text(file):

@@ -58,6 +58,17 @@ def test_rows_are_named_on_the_left():
         assert not is_blank(named, (0, top, margin, top + 48))
 
 
+@pytest.mark.parametrize("name", ["Ünï", "Łódź", "Ωμέγα", "Жук", "→"])
+def test_names_are_written_in_their_own_letters(name):
+    """None is the box that stands for a letter the font has not: no letter looks as one that nobody has."""
+    images = np.zeros((1, 1, 8, 8, 1), np.uint8)
+    boxes = np.asarray(draw.grid(images, ["\uffff" * len(name)]))
+    for letter in name:
+        one, box = (np.asarray(draw.grid(images, [text])) for text in (letter, "\uffff"))
+        assert one.shape != box.shape or (one != box).any(), letter
+    assert boxes.shape[1] > 50  # they are drawn, not left out
+
+
 def test_a_sheet_of_what_was_made_alone_has_its_names_and_heads():
     made, heads = tiles(2, 3), ["t = 0", "0.5", "1"]
     alone, beside = draw.sheet([], made, heads), draw.sheet([tiles(2, 1)[:, 0]], made, ["given", *heads])
@@ -192,6 +203,20 @@ def test_similarity_has_every_distance_under_its_names(figure):
     low, high = sorted(tree.get_xlim())
     assert low < joined[0, 2] < joined[-1, 2] < high
     assert tree.get_ylim() == (60, 0)  # the leaves at 5, 15, ... stand beside the rows 0, 1, ...
+
+
+def test_classes_that_lie_all_alike_look_it(figure):
+    """8.0 is not bright beside another 8.0 that is dark, nor does the tree's axis make mountains of them."""
+    near, far = 7.9 + 0.1 * np.eye(4)[[1, 0, 3, 2]], np.array([8.0, 4.0])[np.eye(4, dtype=int)[[1, 0, 3, 2]]]
+    spans, reaches = [], []
+    for distances in (near, far):
+        tree, cells = figure(plots.similarity, distances * (1 - np.eye(4)), list("abcd")).axes
+        shades = cells.images[0].norm(distances[~np.eye(4, dtype=bool)])
+        spans.append(float(shades.max() - shades.min()))
+        heights = [line.get_xdata().max() for line in tree.lines]
+        reaches.append((max(heights) - min(heights)) / abs(np.subtract(*tree.get_xlim())))
+    assert spans[0] < 0.1 < 0.99 < spans[1]
+    assert reaches[0] < 0.1 < 0.7 < reaches[1]
 
 
 @pytest.mark.parametrize("k", [2, 4, 40])

@@ -359,6 +359,7 @@ WRONG = [
     (["transfer", "RUN", "test:1", "--to", "5", "--source", "55", "--out", "x.png"], "class '55': allowed are 0, 1"),
     (["transfer", "RUN", "test:1", "--to", "5", "--out", "x.jpg"], "must end in .png or .gif"),
     (["transfer", "RUN", "test:1", "--out", "x.png"], "--to"),
+    (["transfer", "RUN", "test:1", "--to", "5", "--to", "6", "--out", "x.png"], "--to 5 --to 6: one class at a time"),
     (["transfer", "RUN", "--to", "5", "--out", "x.png"], "IMAGE"),
     (["intensify", "RUN", "test:1", "--away-from", "x", "--out", "x.png"], "class 'x': allowed are"),
     (["intensify", "RUN", "test:1", "--alpha", "nan", "--out", "x.png"], "--alpha nan: wanted is a number"),

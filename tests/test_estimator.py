@@ -602,6 +602,7 @@ def test_wrong_data(x, y, message):
     [
         ({"recipe": "worst"}, "recipe 'worst': allowed are best, paper"),
         ({"settings": {"hiden": (8,)}}, "unknown setting 'hiden': did you mean 'hidden'"),
+        ({"settings": {"model": "adgm"}}, "rivals are for the command line: segma train DATA --model adgm"),
         ({"settings": {"labels": 10}}, "'labels' has no place here"),
         ({"settings": {"seed": 10}}, "'seed' has no place here"),
         ({"alpha": -1}, "alpha = -1"),
@@ -628,6 +629,7 @@ def test_wrong_settings(changes, message):
         (lambda m: m.inverse_transform(np.zeros((3, 5))), r"codes of shape \(3, 5\), wanted is \(n, 2\)"),
         (lambda m: m.inverse_transform([[np.nan, 0]]), "Z contains NaN"),
         (lambda m: m.sample(0), "n = 0: wanted is a whole number, 1 or more"),
+        (lambda m: m.sample(2.5), "n = 2.5: wanted is a whole number"),
         (lambda m: m.sample(3, label=9), "class 9: allowed are 0, 1, 2"),
         (lambda m: m.sample(3, label=-1), "class -1: allowed are 0, 1, 2"),
         (lambda m: m.sample(3, label=[0, 1]), "2 classes for 1 samples"),

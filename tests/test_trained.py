@@ -83,6 +83,7 @@ def test_a_run_misspelt_is_guessed_and_another_number_is_not(tmp_path, monkeypat
     for wrong, message in {
         "runs/photo-1": "did you mean 'runs/photos-1'",
         "runs/photos-3": "there are runs/photos-1, digits, mnist",
+        "photos-1": "did you mean 'runs/photos-1'",
         "kept/photos-3": "there are kept/photos-2, runs/photos-1, digits, mnist",
     }.items():
         with pytest.raises(InputError, match=message):

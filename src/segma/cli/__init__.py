@@ -62,7 +62,7 @@ def main() -> NoReturn:
         message = getattr(problem, "format_message", None)  # the command-line library's own: a wrong option, say
         if message is None:
             raise
-        _fail(message() + _hint(message(), sys.argv[1]), 2)
+        _fail(message().rstrip(".") + _hint(message(), sys.argv[1]), 2)
 
 
 def _hint(message: str, command: str) -> str:
