@@ -459,7 +459,7 @@ def test_folders_with_too_little(tmp_path):
         folder.load(tmp_path / "none")
     two_classes(tmp_path / "split" / "train")
     save_picture(tmp_path / "split" / "test" / "moth" / "1.png", 1)
-    with refused("outside the classes: moth", "a, b"):
+    with refused("split/test: moth: no picture in train/ is of that; its classes: a, b"):
         folder.load(tmp_path / "split")
 
 

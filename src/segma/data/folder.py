@@ -54,6 +54,10 @@ def load(
     if len(names) < 2:
         found = f"pictures of one class ({names.pop()})" if names else "pictures of no class"
         raise InputError(f"{root}: {found}, at least 2 needed; a sub-folder each, or a labels.csv, tells them apart")
+    if unseen := sorted({label for _, label in test if label} - names):
+        raise InputError(
+            f"{root}/test: {', '.join(unseen)}: no picture in train/ is of that; its classes: {', '.join(classes)}"
+        )
     listing = train + test
     y, names = encode_labels([label for _, label in listing], classes, f"{root}: labels")
 
