@@ -1,4 +1,4 @@
-"""The page: its panels, and which of them act on which."""
+"""The page: its panels, the run that is open, and how mistakes are told. Which control does what is in wiring.py."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -7,11 +7,8 @@ from typing import Any
 
 import gradio as gr
 
-from segma import apply
 from segma.errors import InputError
-from segma.studio import actions, export, look, panels, session, shelf, view
-from segma.studio.session import Given, History
-from segma.studio.shelf import Opened
+from segma.studio import panels, shelf, wiring
 
 ABOUT = "Open an image, change what it is, watch it change. Everything stays on this computer."
 
@@ -54,7 +51,7 @@ def page(start: Path) -> gr.Blocks:
         p.picture = [p.history, p.show.stage, p.show.bars, p.edit.marker, p.show.undo, p.show.redo]
         p.fresh = [p.given, p.open.given, p.open.invert, p.show.swipe, *p.picture, *p.sliders]
         p.classes, p.attributes = classes, attributes
-        wire(p, listener(p), blocks, lambda: shelf.within(shelf.beside(start), classes, attributes))
+        wiring.wire(p, listener(p), blocks, lambda: shelf.within(shelf.beside(start), classes, attributes))
     return blocks
 
 
@@ -69,7 +66,7 @@ def listener(p: SimpleNamespace) -> Callable:
                     panels.check(control, value)
                 return act(shelf.opened(path), *values)
             except InputError as problem:
-                warn(problem)
+                wiring.warn(problem)
                 return [gr.skip() for _ in outputs]
 
         def run_with_event(happened: gr.EventData, path: Path, *values: Any) -> Any:
@@ -80,176 +77,3 @@ def listener(p: SimpleNamespace) -> Callable:
         gr.on(list(events), fn, [p.path, *inputs], outputs, **options)
 
     return on
-
-
-def warn(problem: object) -> None:
-    gr.Warning(view.escape(problem), duration=8)
-
-
-def wire(p: SimpleNamespace, on: Callable, blocks: gr.Blocks, known: Callable[[], dict[str, Path]]) -> None:
-    """Connect the panels; `known` are the runs there are now."""
-    wire_start(p, blocks, known)
-    wire_opening(p, on)
-    wire_editing(p, on)
-    wire_between(p, on)
-    wire_generating(p, on)
-    on([p.look_tab.select], lambda opened: look.overview(opened.run.path), [], list(vars(p.look).values()))
-
-    def take(opened: Opened, given: Given, history: History) -> list:
-        edit = history.now
-        files = view.downloads(export.files(opened, given, edit))
-        return [files, export.python(opened, given, edit), export.command(opened, given, edit)]
-
-    on([p.take_tab.select], take, [p.given, p.history], [p.take.links, p.take.python, p.take.shell])
-
-
-def fresh(p: SimpleNamespace, opened: Opened, given: Given) -> list:
-    """The values of p.fresh when a picture has been opened."""
-    given, text, rest = actions.fresh(opened, given)
-    sliders = actions.stand(rest[0].now, p.classes, p.attributes)
-    return [given, text, gr.Button(visible=given.negative), 0, *rest, *sliders]
-
-
-def wire_start(p: SimpleNamespace, blocks: gr.Blocks, known: Callable[[], dict[str, Path]]) -> None:
-    """The page is loaded, or another run is chosen: the controls become those of the run, its first picture opens."""
-
-    def switch(found: dict[str, Path], name: str) -> list:
-        if name not in found:
-            raise InputError(f"run {name}: allowed are {', '.join(found)}")
-        opened = shelf.opened(found[name])
-        start = fresh(p, opened, actions.first_picture(opened))[: -len(p.sliders)]
-        labels = actions.slider_labels(opened, p.classes, p.attributes)
-        sliders = [gr.Slider(value=0, label=text or "", visible=text is not None) for text in labels]
-        hidden = gr.Code("", visible=False)  # until there is something in it
-        ends = [None, None, "", "", "", hidden, hidden]
-        listed = gr.Dropdown(list(found), value=name)
-        parts = [gr.Tabs(selected="edit"), *actions.about(opened), *sliders, 1.0, *start, 0, *ends, "", ""]
-        return [listed, found[name], *parts]
-
-    def choose(name: str, path: Path) -> list:
-        try:
-            return switch(known(), name)
-        except InputError as problem:  # the list goes back to the run that is open
-            warn(problem)
-            return [gr.Dropdown(value=path.name), *(gr.skip() for _ in outputs[1:])]
-
-    parts = [p.tabs, p.about, p.edit.tabs, p.edit.attribute_tab, p.edit.area]
-    parts += [p.open.canvas, p.open.drawing, p.open.tests, p.new.label, *p.sliders]
-    way = p.between
-    ends = [p.first, p.last, way.start, way.end, way.strip, way.python, way.shell]
-    start = p.fresh[: -len(p.sliders)]
-    outputs = [p.run, p.path, *parts, *start, p.open.row, *ends, p.new.samples, p.new.shell]
-    options: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-    p.run.input(choose, [p.run, p.path], outputs, **options)
-    blocks.load(lambda name: choose(name, p.path.value), [p.run], outputs, **options)
-
-
-def wire_opening(p: SimpleNamespace, on: Callable) -> None:
-    def upload(opened: Opened, file: str) -> list:
-        try:
-            given = actions.uploaded(opened, file)
-            if given.negative:
-                warn(f"{given.word}: {apply.NEGATIVE}")
-            return [None, *fresh(p, opened, given)]
-        except InputError as problem:  # the field is emptied all the same, for the next one
-            warn(problem)
-            return [None, *(gr.skip() for _ in p.fresh)]
-
-    def invert(opened: Opened, given: Given) -> list:
-        return fresh(p, opened, session.inverted(opened, given))
-
-    def row(opened: Opened, number: float | None) -> list:
-        rows = shelf.test_rows(opened.run.path)
-        return fresh(p, opened, session.test_picture(opened, rows, int(number or 0)))
-
-    def another(opened: Opened) -> list:
-        number = actions.another_row(opened.run.path)
-        return [number, *row(opened, number)]
-
-    on([p.open.upload.upload], upload, [p.open.upload], [p.open.upload, *p.fresh])
-    on([p.open.row.submit, p.open.row.input], row, [p.open.row], p.fresh, preprocess=False)
-    on([p.open.another.click], another, [], [p.open.row, *p.fresh])
-    on([p.open.invert.click], invert, [p.given], p.fresh)
-
-
-def wire_editing(p: SimpleNamespace, on: Callable) -> None:
-    state = [p.given, p.history]
-
-    def change(opened: Opened, given: Given, history: History, *values: float) -> tuple:
-        edit = actions.read_sliders(opened, values, p.classes, history.now.shift)
-        return actions.changed(opened, given, history, edit)
-
-    def move(opened: Opened, given: Given, history: History, at: dict) -> tuple:
-        return actions.changed(opened, given, history, actions.moved(opened, given, history, at))
-
-    def click(opened: Opened, given: Given, history: History, at: dict) -> tuple:
-        """In a class's circle the picture goes to that class, as by its slider; elsewhere it moves on the plane."""
-        label = actions.pointed(opened, at)
-        if label is not None:
-            history = session.step(history, session.to_class(history.now, label))
-            return *actions.shown(opened, given, history), *actions.stand(history.now, p.classes, p.attributes)
-        return *move(opened, given, history, at), *(gr.skip() for _ in p.sliders)
-
-    def back(step: Callable[[Opened, History], History]) -> Callable:
-        def go(opened: Opened, given: Given, history: History) -> tuple:
-            history = step(opened, history)
-            return *actions.shown(opened, given, history), *actions.stand(history.now, p.classes, p.attributes)
-
-        return go
-
-    live = {"queue": False, "trigger_mode": "always_last"}  # the picture follows the hand
-    on(
-        [slider.input for slider in p.sliders],
-        change,
-        [*state, *p.sliders],
-        p.picture,
-        api_name="change",
-        api_visibility="undocumented",
-        preprocess=False,  # by panels.check, which does not fail in the middle of a slider's move
-        **live,
-    )
-    on([p.edit.area.click], click, state, [*p.picture, *p.sliders], event=True, queue=False, trigger_mode="multiple")
-    on([p.edit.area.select], move, state, p.picture, event=True, queue=False, trigger_mode="multiple")
-    steps = {
-        p.show.undo: lambda _, history: session.undo(history),
-        p.show.redo: lambda _, history: session.redo(history),
-        p.show.reset: lambda opened, history: session.step(history, session.neutral(opened)),
-    }
-    for button, step in steps.items():
-        on([button.click], back(step), state, [*p.picture, *p.sliders])
-
-
-def wire_between(p: SimpleNamespace, on: Callable) -> None:
-    here = p.between
-
-    def take(_: Opened, given: Given) -> list:
-        return [given, view.figure(given.x, given.word, "an end of the way")]
-
-    def go(opened: Opened, given: Given, first: Given | None, last: Given | None, steps: int, path: str) -> list:
-        first, last = first or given, last or actions.other_picture(opened, given)
-        last = session.told_apart(first, last)
-        ends = [view.figure(end.x, end.word, "an end of the way") for end in (first, last)]
-        made = actions.between(opened, first, last, int(steps), path)
-        programs = [make(opened, first, last, int(steps), path) for make in (export.way_python, export.way_command)]
-        return [first, last, *ends, made, *(gr.Code(text, visible=True) for text in programs)]
-
-    on([here.take_start.click], take, [p.given], [p.first, here.start])
-    on([here.take_end.click], take, [p.given], [p.last, here.end])
-    outputs = [p.first, p.last, here.start, here.end, here.strip, here.python, here.shell]
-    on([here.go.click], go, [p.given, p.first, p.last, here.steps, here.path], outputs, preprocess=False)
-
-
-def wire_generating(p: SimpleNamespace, on: Callable) -> None:
-    here, settings = p.new, [p.new.label, p.new.seed, p.new.spread]
-
-    def draw(opened: Opened, label: str, seed: float | None, spread: float) -> list:
-        made, command = actions.generated(opened, label, seed, spread)
-        return [made, command]
-
-    def pick(opened: Opened, at: dict) -> list:
-        return [gr.Tabs(selected="edit"), *fresh(p, opened, actions.picked(opened, at))]
-
-    asked = [p.new_tab.select, *(control.change for control in settings)]
-    drawn = [here.samples, here.shell]
-    on(asked, draw, settings, drawn, trigger_mode="always_last", preprocess=False)  # none is lost while one is drawn
-    on([here.samples.select], pick, [], [p.tabs, *p.fresh], event=True)

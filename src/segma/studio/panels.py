@@ -1,4 +1,4 @@
-"""The page's panels: what stands where and what each control says of itself. What they do is in app.py."""
+"""The page's panels: what stands where and what each control says of itself. What they do is in wiring.py."""
 
 import math
 from pathlib import Path
