@@ -169,6 +169,18 @@ def test_classes_may_be_more_frequent_than_their_labels():
     assert np.mean(learned.predict(x) != truth) < np.mean(held.predict(x) != truth)
 
 
+def test_samples_of_a_narrow_table_are_where_its_classes_are():
+    """With a quarter of the steps they were up to a deviation and a half off, the classes right all the same."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(300) % 3
+    x = np.array([[40, 118, 70], [50, 135, 62], [63, 155, 52]])[truth] + [8, 9, 5] * rng.normal(size=(300, 3))
+    model = SeGMA(device="cpu", random_state=0).fit(x, np.where(np.arange(300) < 30, truth, -1))
+    for label in range(3):
+        made, real = model.sample(1000, label=label), x[truth == label]
+        assert (np.abs(made.mean(axis=0) - real.mean(axis=0)) < 0.4 * real.std(axis=0)).all()
+        assert (np.abs(np.log(made.std(axis=0) / real.std(axis=0))) < 0.4).all()
+
+
 def test_the_seed_decides(model):
     again, other = small().fit(X, Y), small(random_state=1).fit(X, Y)
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))

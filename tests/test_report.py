@@ -1,13 +1,15 @@
 """segma evaluate: what it measures, keeps, says, and refuses."""
 
 import json
+import re
 
 import numpy as np
 import pytest
+import torch
 
 from segma import cli, files, launch, plots, report, runs
 from segma.errors import InputError
-from segma.metrics import fid
+from segma.metrics import accuracy, fid
 
 SETTINGS = {"hidden": "16", "latent_dim": 4, "batch_size": 20, "epochs": 2}
 FOUND = {
@@ -188,6 +190,25 @@ def test_a_decoder_that_draws_all_alike_is_named(share, told):
     text = report.as_text(results)
     assert f"5 (squared, per sample, {share:.0%} of the mean's)" in text
     assert ("draws all alike" in text) is told
+
+
+def test_codes_that_do_not_fill_their_components_are_told(tmp_path):
+    """After one pass they are told, by rows without a test split as well; codes of the mixture itself are not."""
+    x = np.random.default_rng(0).normal(size=(300, 4))
+    np.savez(tmp_path / "rows.npz", x_train=x, y_train=np.arange(300) % 2)
+    job = launch.start(str(tmp_path / "rows.npz"), "best", {"epochs": 1}, tmp_path / "run", device="cpu")
+    for _ in launch.train(job):
+        pass
+    *_, line, note = report.untested(job)
+    found, filled = map(float, re.findall(r"-?\d+\.\d+", line))
+    assert found - filled > report.UNFILLED
+    assert note == report.UNFILLED_NOTE
+    model, config = job.state.result, job.run.config
+    others = model.means.detach()[torch.arange(300) % 2] + torch.randn(300, 4, generator=torch.manual_seed(1))
+    found, again = accuracy.log_distances(model, others, config, 300)
+    assert (found, again) == pytest.approx((filled, filled), abs=0.5)
+    assert report.distance(found, filled)[1:] == []
+    assert report.distance(-5.0, None) == ["log d^2: -5.000"]
 
 
 def test_learned_shares_are_shown(tmp_path):

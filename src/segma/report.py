@@ -5,13 +5,20 @@ from pathlib import Path
 
 from segma import draw, files, launch, plots, runs
 from segma.baselines import AnyModel, classifies
-from segma.data.arrays import Data
+from segma.data.arrays import Data, some_rows
 from segma.data.sources import counts
 from segma.errors import InputError
-from segma.metrics import editing, fid
-from segma.model import Model
+from segma.metrics import accuracy, editing, fid
+from segma.model import Model, encode_rows
+from segma.record import Job
 
 ALIKE = 0.9  # reconstruction errors above this share of the mean's: the decoder tells nothing apart
+UNFILLED = 2.5  # log d^2 that far above that of codes which fill the mixture: then samples were off (experiments.md)
+UNFILLED_NOTE = (
+    "  the codes do not fill their components, so new samples may be off: train longer (epochs), or with a larger "
+    "learning_rate or alpha"
+)
+FEW = 5000  # training rows that are enough to see it
 DOUBT, DOUBTFUL = 0.1, ", too large to trust its scores"  # of a judge, from that error of its own on
 NAMED = 20  # classes whose labels are counted in a line
 SAMPLES = 10_000  # of the FID protocol; fewer are measured against as few real images, and marked
@@ -124,9 +131,29 @@ def _confusion(results: dict) -> list[str]:
         if share is not None and share > ALIKE:
             lines.append("  the decoder draws all alike: train longer, or with start_at_mean=true, lower learning_rate")
     if results["log_distance"] is not None:
-        lines.append(f"log d^2: {results['log_distance']:.3f}")
+        lines += distance(results["log_distance"], results.get("log_distance_filled"))
     if "class_shares" in results:
         lines.append(learned_shares(results["classes"], results["class_shares"]))
+    return lines
+
+
+def distance(found: float, filled: float | None) -> list[str]:
+    """How well codes fill the mixture, and what that means where they do not; runs measured before have no `filled`."""
+    if filled is None:
+        return [f"log d^2: {found:.3f}"]
+    line = f"log d^2: {found:.3f} (of codes that fill their components: {filled:.3f})"
+    return [line] if found - filled < UNFILLED else [line, UNFILLED_NOTE]
+
+
+def untested(job: Job) -> list[str]:
+    """What there is to say of a trained model without a test split, by its training rows."""
+    model, config, lines = job.state.result, job.run.config, []
+    if config.train_weights and len(model.class_weights) == len(job.run.classes):
+        lines.append(learned_shares(job.run.classes, model.class_weights.tolist()))
+    if isinstance(model, Model):
+        few = job.data.x_train[some_rows(len(job.data.x_train), FEW)]
+        found, filled = accuracy.log_distances(model, encode_rows(model, few), config, len(job.data.x_train))
+        lines += distance(found, filled) if found - filled > UNFILLED else []
     return lines
 
 

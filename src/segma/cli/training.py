@@ -131,8 +131,8 @@ def _train(job: Any, where: str = "") -> None:
     if len(job.data.x_test):
         show_results(job.run, report.basic(job.run, job.data, model), as_json=False)
     else:
-        if job.run.config.train_weights and len(model.class_weights) == len(job.run.classes):
-            print(report.learned_shares(job.run.classes, model.class_weights.tolist()))
+        for line in report.untested(job):
+            print(line)
         print("no test split to measure on; --set holdout=0.2 would keep some labelled rows for it", file=sys.stderr)
     for picture in sorted((job.run.path / "samples").glob("*.png"))[-1:]:
         print(f"samples{'' if job.run.config.model == 'cwae' else ', one row per class'}: {picture}")

@@ -13,15 +13,18 @@ from segma.model import Model, classify_rows, encode_rows
 from segma.objective import log_distance, reconstruction
 from segma.step import rows_per_step
 
+RECONSTRUCTION = "reconstruction_error", "reconstruction_share"
+MEASURED = "error", "confusion", *RECONSTRUCTION, "log_distance", "log_distance_filled"
+
 
 @torch.no_grad()
 def evaluate(model: AnyModel, x: np.ndarray, y: np.ndarray, config: Config, n_train: int) -> dict:
     """Error over the labelled rows of the split, confusion matrix (rows: true class), squared error, also as a share of
-    the one that the mean of all rows has, log d^2.
+    the one that the mean of all rows has, log d^2, and what that is of codes drawn from the mixture.
 
     What a model has none of is None: its components may be no classes, a rival has no mixture and may not encode.
     """
-    found: dict = dict.fromkeys(("error", "confusion", "reconstruction_error", "reconstruction_share", "log_distance"))
+    found: dict = dict.fromkeys(MEASURED)
     z = encode_rows(model, x) if encodes(model) else None
     if classifies(config):
         mixture_joint = model.mixture.log_joint(z) if isinstance(model, Model) and z is not None else None
@@ -35,8 +38,15 @@ def evaluate(model: AnyModel, x: np.ndarray, y: np.ndarray, config: Config, n_tr
         found["reconstruction_error"] = reconstruction_error(model, x, z)
         found["reconstruction_share"] = found["reconstruction_error"] / max(variance(model, x), 1e-30)
         if isinstance(model, Model):
-            found["log_distance"] = batched_log_distance(model, z, config, n_train)
+            found["log_distance"], found["log_distance_filled"] = log_distances(model, z, config, n_train)
     return found
+
+
+def log_distances(model: Model, z: torch.Tensor, config: Config, n_train: int) -> tuple[float, float]:
+    """log d^2 of codes, and of as many that fill the mixture: how low it gets."""
+    full = model.mixture.sample(len(z), torch.Generator(z.device).manual_seed(0))
+    found, filled = (batched_log_distance(model, codes, config, n_train) for codes in (z, full))
+    return found, filled
 
 
 @torch.no_grad()
