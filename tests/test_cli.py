@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from segma import cli
@@ -374,6 +375,25 @@ def test_a_users_mistake_is_one_line_and_exit_status_2(call, run, tmp_path, monk
     assert len(err.splitlines()) == 1, err
     assert message in err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (KeyboardInterrupt(), "stopped"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"), "out of memory; "),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB"), "out of memory; a smaller batch_size"),
+    ],
+)
+def test_what_ends_a_command_is_one_line(call, monkeypatch, problem, said):
+    def fail(*_: object) -> None:
+        raise problem
+
+    monkeypatch.setattr("segma.runs.read", fail)
+    status, out, err = call("evaluate", "digits")
+    assert (status, out) == (1, "")
+    assert err.startswith(f"segma: {said}")
+    assert len(err.splitlines()) == 1
 
 
 def test_nothing_is_overwritten(call, run, tmp_path):

@@ -63,6 +63,7 @@ def test_typed_settings(typed, name, value):
         ("network=blocks", "needs filters"),
         ("model=gan", "model = 'gan': allowed are segma"),
         ("phi=best", "allowed are auto, paper, exact"),
+        ("phi=paper latent_dim=1", "allowed for 1 are auto, exact"),
         ("learning_rate=-1", "learning_rate = -1.0: allowed is"),
         ("batch_size=1", "batch_size = 1: allowed is 2 to"),
         ("seed=-1", "seed = -1: allowed is 0 to"),
@@ -70,7 +71,7 @@ def test_typed_settings(typed, name, value):
 )
 def test_wrong_settings_are_named(typed, message):
     with pytest.raises(InputError, match=message):
-        override(Config(), assignments([typed]))
+        override(Config(), assignments(typed.split()))
 
 
 def test_a_setting_is_given_once():

@@ -121,9 +121,11 @@ def test_any_picture_gets_one_score(shape):
     assert critic.build(shape, 0)(torch.rand(3, *shape)).shape == (3, 1, 1, 1)
 
 
-def test_tables_have_none():
+def test_tables_have_none_and_small_pictures_no_likeness():
     with pytest.raises(InputError, match=r"critic = 2\.0 is for images"):
         Model(Config(critic=2.0), (5,), 3)
+    with pytest.raises(InputError, match=r"likeness = 1\.0 wants pictures of more than 4 pixels a side"):
+        Model(Config(critic=2.0, likeness=1.0), (4, 9, 1), 3)
 
 
 def test_a_run_keeps_its_model_without_the_critic(pictures, tmp_path):  # noqa: F811

@@ -108,6 +108,17 @@ def test_what_other_programs_write_where_there_is_no_label_is_a_class_and_said(f
     assert said == ([f"{path}: {word!r} counts as a class; where a label is not known, leave it empty"] * noted)
 
 
+def test_digits_that_are_lost_are_told(file, recwarn):
+    """Moments of one minute, in seconds since 1970: float32 has two of these; years and whole days it keeps."""
+    rows = "".join(f"{1_700_000_000 + i},{2000 + i},{19_000 + i / 86_400},{'ab'[i % 2]}\n" for i in range(0, 60, 3))
+    data.load(path := file("moment,year,day,label\n" + rows))
+    said = [str(warning.message) for warning in recwarn]
+    assert [text.split(" varies")[0] for text in said] == [
+        f"{path}: column moment (1700000000 to 1700000057)",
+        f"{path}: column day (19000 to 19000.0006597)",
+    ]
+
+
 def test_bytes_that_are_no_text(file):
     with pytest.raises(InputError, match=r"not a table of numbers as \.csv \(it is no text in UTF-8; "):
         data.load(file("ä,label\n1,x\n", "latin-1"))

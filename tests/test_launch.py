@@ -277,6 +277,13 @@ def test_data_of_ones_own_that_have_moved(npz, tmp_path):
     np.testing.assert_array_equal(launch.load_data(job.run, there.parent).x_test, job.data.x_test)
 
 
+def test_a_home_is_written_out(npz, tmp_path, monkeypatch):
+    """The run finds its data again, wherever it is looked at from."""
+    monkeypatch.setenv("HOME", str(npz.parent))
+    job = finish(launch.start(f"~/{npz.name}", "best", SMALL | {"epochs": "1"}, tmp_path / "run", device="cpu"))
+    assert launch.load_data(job.run).shape == job.data.shape
+
+
 def test_an_existing_folder_is_never_touched(npz, tmp_path):
     (tmp_path / "run").mkdir()
     with pytest.raises(InputError, match="exists and is not overwritten"):
@@ -327,6 +334,9 @@ def test_a_run_from_another_machine_finds_the_data_of_this_one(tmp_path, monkeyp
         ("checkpoint/last.safetensors", b"", "damaged"),
         ("config.json", b'{"settings": {', "damaged"),
         ("config.json", b'{"settings": {}}', "damaged"),
+        ("config.json", b"[]", "damaged"),
+        ("config.json", b'{"settings": [], "data": {}}', "damaged"),
+        ("config.json", b'{"settings": {}, "data": {"name": "a", "form": {}}}', "nothing of the data's where, shape, "),
         ("labels.json", b"[", "damaged"),
     ],
 )

@@ -1,6 +1,7 @@
 """Networks and model: the paper's layer sizes, initial values, and getting raw samples in and out."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -149,6 +150,21 @@ def test_tables_are_standardised_inside():
     torch.testing.assert_close(inside.mean(dim=0), torch.zeros(3), atol=1e-3, rtol=0)
     torch.testing.assert_close(inside.std(dim=0), torch.ones(3), atol=5e-3, rtol=0)
     torch.testing.assert_close(model.restore(inside), torch.from_numpy(x), rtol=1e-4, atol=1e-4)
+
+
+def test_a_start_takes_some_rows_at_a_time(monkeypatch):
+    """Prepared whole, pictures would take twelve times their memory; a table, in float64, three times its own."""
+    model, seen = Model(Config(hidden=(8,)), (4, 4, 1), 2), []
+    prepare = Model.prepare
+    monkeypatch.setattr(Model, "prepare", lambda self, x: seen.append(len(x)) or prepare(self, x))
+    model.start_at_mean(np.arange(12_000 * 16, dtype=np.uint8).reshape(-1, 4, 4, 1))
+    assert sum(seen) == 10_000
+    assert max(seen) <= 1000
+    x = np.arange(2e7, dtype=np.float32).reshape(-1, 100)  # 80 MB
+    tracemalloc.start()
+    Model(Config(hidden=(8,)), (100,), 2).set_scale(x)
+    assert tracemalloc.get_traced_memory()[1] < x.nbytes
+    tracemalloc.stop()
 
 
 def test_constant_features_are_named_and_all_of_them_are_an_error():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from segma import launch, progress, reproduce, stack
+from segma import draw, launch, progress, reproduce, runs, stack
 from segma.errors import InputError
 from segma.reproduce import cells, page, tables
 from segma.reproduce.paper import ROWS, TABLES, rows
@@ -65,12 +65,37 @@ def test_figures_that_a_table_cannot_have_are_refused_before_anything_trains(wor
     assert not (work.out / "runs").exists()
 
 
-def test_test_images_stay_out_of_the_pictures_where_they_may_not_be_shown(work):
-    def widths(work) -> np.ndarray:
-        files = [work.out / file for _, file in reproduce.figures.interpolations(work).pictures]
-        return np.array([struct.unpack(">I", file.read_bytes()[16:20])[0] for file in files])  # PNG's header
+def sizes(work, section: tables.Section) -> np.ndarray:
+    """(pictures, 2): widths and heights, by PNG's header."""
+    files = [work.out / file for _, file in section.pictures]
+    return np.array([struct.unpack(">II", file.read_bytes()[16:24]) for file in files])
 
-    assert (widths(dataclasses.replace(work, given=False)) < 0.9 * widths(work)).all()
+
+def test_test_images_stay_out_of_the_pictures_where_they_may_not_be_shown(work):
+    full = sizes(work, reproduce.figures.interpolations(work))
+    made = sizes(work, reproduce.figures.interpolations(dataclasses.replace(work, given=False)))
+    assert (made[:, 0] < 0.9 * full[:, 0]).all()
+
+
+def with_test_images(work, n: int) -> cells.Work:
+    whole = dataclasses.replace(work.whole, x_test=work.whole.x_test[:n], y_test=work.whole.y_test[:n])
+    return dataclasses.replace(work, whole=whole)
+
+
+@pytest.mark.parametrize(("n", "pairs", "single"), [(30, 6, 6), (11, 5, 6), (5, 2, 5), (2, 1, 2)])
+def test_strips_have_as_many_rows_as_there_are_test_images(work, n, pairs, single):
+    work = with_test_images(work, n)
+    for figure, shown in ((reproduce.figures.interpolations, pairs), (reproduce.figures.transfer, single)):
+        height = draw.HEAD + draw.GAP + shown * (6 * 8 + draw.GAP)  # 8 pixels, six times as large
+        assert sizes(work, figure(work))[:, 1].tolist() == [height] * 3
+
+
+def test_too_few_test_images_for_a_strip_are_told_before_anything_trains(work):
+    work = with_test_images(work, 1)
+    assert reproduce.reproduce(["figure-interpolation"], work) == []
+    few = "bars has too few test images (1), this figure takes 2 or more"
+    assert work.failed == {"figure-interpolation": few}
+    assert not (work.out / "runs").exists()
 
 
 def test_what_is_finished_is_not_run_again(work, monkeypatch):
@@ -98,17 +123,39 @@ def test_only_some_rows_are_trained_and_the_finished_others_are_shown(work):
     assert all("--model adgm" in line[-1] for line in section.table[1:] if line[0] == "ADGM")
 
 
-def test_one_of_a_stack_that_fails_is_left_out(work, monkeypatch):
+def poison(monkeypatch, *models: int) -> None:
+    """From now on no step of these models of a stack is finite."""
     adam = stack.adam
 
-    def poison(vectors, *rest):
+    def poisoned(vectors, *rest):
         names = adam(vectors, *rest)
-        names[1] = torch.nan
+        names[list(models)] = torch.nan
         return names
 
-    monkeypatch.setattr(stack, "adam", poison)
+    monkeypatch.setattr(stack, "adam", poisoned)
+
+
+def test_one_of_a_stack_that_fails_is_left_out(work, monkeypatch):
+    poison(monkeypatch, 1)
     assert len(cells.results("segma", work, 3, fid=False)) == 2
     assert work.failed == {cells.name("segma", work, 1): "a step was not finite"}
+
+
+def test_a_model_that_has_not_trained_to_its_end_is_no_result_of_a_figure(work, monkeypatch):
+    work, halts = dataclasses.replace(work, seeds=1), iter([False])
+    reproduce.figures.labels(dataclasses.replace(work, stop=lambda: next(halts, True)))
+    assert runs.steps_done(runs.read(work.out / "labels" / "labels=6")) == 2
+    poison(monkeypatch, 0)
+    _, failed, good = reproduce.figures.labels(work).table
+    assert failed == ["6", "-", "-"]
+    assert re.fullmatch(r"[\d.]+%", good[1])
+    assert work.failed == {"labels=6": "a step was not finite"}
+
+
+def test_a_figure_whose_models_all_fail_says_so(work, monkeypatch):
+    poison(monkeypatch, 0, 1, 2, 3)
+    assert reproduce.reproduce(["figure-labels"], work) == []
+    assert work.failed["figure-labels"] == "none of its 4 models got to its end"
 
 
 def test_shortened_trainings_say_of_how_many_steps(work):
@@ -174,14 +221,49 @@ def test_commands_stand_beside_numbers_and_work(work, call, tmp_path):  # noqa: 
     assert mine == theirs
 
 
+CAPTIONS = {
+    "fid": "FID scores on various datasets",
+    "error": "Test errors on various datasets",
+    "interpolation_fid": "FIDs of interpolations",
+}
+TABLE = r"\\begin\{table\}.*?\\caption\{(.*?) \(lower.*?\\begin\{tabular\}\{\w+\}(.*?)\\end\{tabular\}"
+
+
+def printed(source: str) -> dict[str, dict[tuple[str, str], float]]:
+    """The paper's tables by caption, their numbers by our title of the row and data; in brackets: convolutional."""
+    source = re.sub(r"\\newmw\{([^{}]*)\}|\{\\bf ([^{}]*)\}", r"\1\2", source)
+    source = source.replace(r"\our{}", "SeGMA").replace("Triple GAN", "Triple-GAN")
+    found: dict[str, dict[tuple[str, str], float]] = {}
+    for caption, body in re.findall(TABLE, source, re.DOTALL):
+        blocks = [
+            [[cell.strip() for cell in line.split("&")] for line in block.split(r"\\") if line.strip()]
+            for block in body.split(r"\hline")
+        ]
+        (head,), *groups = filter(None, blocks)
+        found[caption] = {}
+        for group in groups:
+            unsupervised = any("unsupervised" in line for line in group)
+            for line in (dict(zip(head, line, strict=True)) for line in group):
+                title = line["Model"] + (", unsupervised" if unsupervised and line["Model"] == "SeGMA" else "")
+                for data in ("MNIST", "SVHN", "CelebA"):
+                    numbers = re.findall(r"([\d.]+)(\\%)?", line[data])
+                    for kind, (number, percent) in zip(("", ", convolutional"), numbers, strict=False):
+                        found[caption][title + kind, data.lower()] = float(number) / (100 if percent else 1)
+    return found
+
+
 @pytest.mark.skipif(not PAPER.exists(), reason="needs the paper's source")
 def test_the_numbers_are_the_papers():
-    text = PAPER.read_text()
-    for table in TABLES.values():
-        for row, numbers in table.numbers.items():
-            for value in numbers.values():
-                shown = f"{100 * value:.1f}\\%" if table.score == "error" else f"{value:.2f}"
-                assert shown in text, (row, shown)
+    for table, (caption, numbers) in zip(TABLES.values(), printed(PAPER.read_text()).items(), strict=True):
+        assert caption == CAPTIONS[table.score]
+        ours = {(ROWS[row].title, data): x for row, line in table.numbers.items() for data, x in line.items()}
+        assert ours == pytest.approx(numbers)
+
+
+def test_a_users_own_data_have_the_rows_that_are_for_all():
+    own = ["cwae", "unsupervised", "m1m2", "adgm", "segma", "segma-best"]
+    assert rows(TABLES["table1"].numbers, "own.npz") == own
+    assert rows(TABLES["table1"].numbers, "svhn") == [*own[:2], "triple-gan", *own[2:5], "segma-conv", "segma-best"]
 
 
 def test_the_page_says_what_it_is_given():
@@ -229,6 +311,8 @@ def test_without_a_terminal_long_work_says_how_far_it_is(monkeypatch, capsys):
     monkeypatch.setattr(progress, "LINE_SECONDS", 0)
     assert list(progress.bar(range(4), 4, "features")) == [0, 1, 2, 3]
     assert "features: 50%, 0:00:00 left" in capsys.readouterr().err
+    assert list(progress.bar(range(3), 0, "waiting")) == [0, 1, 2]  # for so long as it takes
+    assert "waiting: 2\n" in capsys.readouterr().err
 
 
 def test_a_folder_of_something_else_is_left_alone(work):

@@ -9,6 +9,7 @@ import torch
 from segma import apply, launch, rivals, runs
 from segma.baselines import RIVALS, Rows, build, classifies
 from segma.config import Config
+from segma.errors import InputError
 from segma.metrics import fid
 from segma.recipes import recipe
 from segma.step import rate
@@ -16,8 +17,13 @@ from segma.train import fit
 from test_cli import call, segma  # noqa: F401
 
 NAMES = [*RIVALS, "cwae"]
-TINY = {"hidden": "16,16", "latent_dim": 4, "batch_size": 20, "epochs": 4}
-THEIRS = {"inner_hidden": "12", "auxiliary_dim": 4}
+SMALL = {"latent_dim": 4, "batch_size": 20, "epochs": 4}
+TINY = {
+    "m1m2": SMALL | {"hidden": "16,16", "inner_hidden": "12", "auxiliary_dim": 4},
+    "adgm": SMALL | {"hidden": "16,16", "auxiliary_dim": 4},
+    "triple-gan": SMALL,
+    "cwae": SMALL | {"hidden": "16,16"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +40,7 @@ def npz(tmp_path_factory):
 
 
 def start(npz, model: str, path, **changes) -> launch.Job:
-    settings = TINY | ({} if model == "cwae" else THEIRS) | {"model": model, "labels": 12} | changes
+    settings = TINY[model] | {"model": model, "labels": 12} | changes
     return launch.start(str(npz), "best", settings, path, device="cpu")
 
 
@@ -175,6 +181,21 @@ def test_the_tail_of_the_rate():
     assert rate(1000, 1000, config) == pytest.approx(0.995**700, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("model", "setting", "whose"),
+    [
+        ("triple-gan", {"hidden": "16"}, "segma, cwae, m1m2, adgm"),
+        ("adgm", {"pretrain": 0.5}, "m1m2, triple-gan"),
+        ("adgm", {"alpha": 1.0}, "segma, cwae"),
+        ("cwae", {"draws": 2}, "m1m2, adgm"),
+    ],
+)
+def test_what_a_model_has_no_use_for_is_refused(npz, tmp_path, model, setting, whose):
+    with pytest.raises(InputError, match=f"{model} has no use for it, it is for {whose}$"):
+        start(npz, model, tmp_path / "run", **setting)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_rival_is_not_swept(call, tmp_path):  # noqa: F811
     status, _, err = call("sweep", "digits", "--grid", "seed=0,1", "--set", "model=adgm", "--out", tmp_path / "s")
     assert status == 2
@@ -187,7 +208,7 @@ def test_on_a_gpu_a_recorded_step_trains_like_a_plain_one(npz, tmp_path, monkeyp
     changes = {"pretrain": 0.5} if model != "adgm" else {}
 
     def losses(name: str) -> torch.Tensor:
-        settings = TINY | THEIRS | {"model": model, "labels": 12, "precision": "float32"} | changes
+        settings = TINY[model] | {"model": model, "labels": 12, "precision": "float32"} | changes
         job = launch.start(str(npz), "best", settings, tmp_path / name)
         x, y = (torch.from_numpy(a).cuda() for a in (job.data.x_train, job.data.y_train))
         return torch.stack([step.terms for step in fit(job.state, x, y, job.run.config)])

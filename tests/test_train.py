@@ -1,6 +1,7 @@
 """The loop: hidden labels stay hidden, resuming is exact, what is not finite stops it, and it learns."""
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from segma import critic, fast, launch, neighbours
+from segma import critic, fast, launch, neighbours, train
 from segma.config import Config
 from segma.cramer_wold import silverman, squared_distance
 from segma.data.arrays import Data
@@ -121,6 +122,17 @@ def test_stopped_and_resumed_is_never_stopped_bit_for_bit(config, at, monkeypatc
     second.load({name: value.clone() for name, value in first.tensors().items()}, first.step)
     assert same(run(config, x, y, second), whole)
     assert second.step == whole.step == steps_in_all(config, len(x))
+
+
+def test_every_seed_and_step_has_views_of_its_own(monkeypatch):
+    """A CPU's generator takes 32 bits of its seed, which must not be the step's alone."""
+    x, y, _ = toy()
+    seen: list[torch.Tensor] = []
+    monkeypatch.setattr(train, "encoder_inputs", lambda *given: seen.append(encoder_inputs(*given)) or seen[-1])
+    monkeypatch.setattr(train, "row_numbers", lambda *_: itertools.repeat(np.arange(20)[None]))
+    for seed in range(3):
+        run(dataclasses.replace(VIEWS, seed=seed), x, y, upto=3)
+    assert len({tuple(inputs.flatten().tolist()) for inputs in seen}) == len(seen) == 9
 
 
 def test_every_row_is_seen_once_an_epoch(monkeypatch):

@@ -44,7 +44,7 @@ class Config:
     all_rows: bool = True  # reconstruction and distance on the labelled rows too, not on the unlabelled alone
     kappa: float = 0.0  # weight of the consistency of two views; 0 is off
     confidence: float = 0.95  # posterior above which an unlabelled row teaches its strong view
-    neighbours: int = 0  # so many rows most like it say what a row's strong view is taught; 0: the row itself
+    neighbours: int = 0  # how many rows most like a row vote on what its strong view is taught; 0: the row decides
     views: str = "none"  # how views are made (data/views.py)
     critic: float = 0.0  # weight of what a critic thinks of generated pictures (critic.py); 0 is off
     likeness: float = 0.0  # with a critic, weight of how it sees reconstructions differ from their pictures
@@ -84,6 +84,8 @@ class Config:
         for name in ("hidden", "filters", "inner_hidden"):
             if any(width < 1 for width in getattr(self, name)):
                 raise InputError(f"{name} = {getattr(self, name)}: every width must be at least 1")
+        if self.phi == "paper" and self.latent_dim < 2:
+            raise InputError("phi = 'paper': its approximation needs latent_dim >= 2; allowed for 1 are auto, exact")
         if self.network != "mlp" and not self.filters:
             raise InputError(f"network = {self.network!r} needs filters, for instance filters=32,64,64")
 

@@ -17,6 +17,7 @@ from segma.mixture import Mixture
 
 JITTER = 0.05  # deviation of the noise that must not change an opinion
 CALM = 1.0  # weight of that
+SMALLEST = 4  # pixels a side: what is not larger is judged as a whole
 FAINT = 0.01  # the share of the mean squared length below which what is seen at a place loses its say
 
 
@@ -39,7 +40,7 @@ def draw(u: int, means: Float[Tensor, "k d"], shape: tuple[int, ...], generator:
 def build(shape: tuple[int, ...], seed: int) -> nn.Sequential:
     """Convolutions that halve a picture (c, h, w) to four pixels or so, then one number: positive for the data's."""
     (c, h, w), width, layers = shape, 64, []
-    while min(h, w) > 4:
+    while min(h, w) > SMALLEST:
         layers += [nn.Conv2d(c, width, 4, stride=2, padding=1), nn.LeakyReLU(0.2)]
         c, h, w, width = width, h // 2, w // 2, min(2 * width, 256)
     layers += [nn.Conv2d(c, 1, (h, w))]

@@ -16,7 +16,7 @@ from segma import attributes, latent, runs
 from segma.config import Config, override
 from segma.data.arrays import Data
 from segma.data.labels import as_names, encode_labels
-from segma.data.values import images_or_table
+from segma.data.values import images_or_table, note_lost_digits
 from segma.draw import to_uint8
 from segma.errors import InputError
 from segma.launch import choose_device, new_model, place
@@ -256,7 +256,9 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         """X as the model takes it, and the form in which it came; after fit its samples must have the same shape."""
         raw = np.asarray(X)
         x = validate_data(self, X, reset=reset) if raw.ndim < 3 else raw
-        x = images_or_table(x, "X", at_least=2 if reset else 1)
+        given, x = x, images_or_table(x, "X", at_least=2 if reset else 1)
+        if reset:
+            note_lost_digits(given, "X", getattr(self, "feature_names_in_", ()))
         fitted = x.shape[1:] if reset else tuple(self._about["shape"])
         if x.shape[1:] != fitted:
             alone = "; a single one is X[None]" if raw.shape in (fitted, fitted[:2]) else ""

@@ -3,8 +3,10 @@
 import json
 import os
 import threading
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -58,10 +60,22 @@ def as_safetensors(tensors: dict[str, Tensor], metadata: dict[str, str]) -> byte
 
 
 def read_tensors(path: Path, hint: str, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, str]]:
+    with _tensors(path, hint, device) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+
+
+def read_metadata(path: Path, hint: str) -> dict[str, str]:
+    """What a file of tensors says of itself; they stay on disk."""
+    with _tensors(path, hint, "cpu") as file:
+        return file.metadata() or {}
+
+
+@contextmanager
+def _tensors(path: Path, hint: str, device: str) -> Generator[Any]:
     if not path.is_file():
         raise InputError(f"{path} is missing: {hint}")
     try:
         with safe_open(path, framework="pt", device=device) as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+            yield file
     except (SafetensorError, OSError) as problem:
         raise InputError(f"{path} is damaged ({problem}): put a copy in its place, or train again") from problem

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from segma.data.values import blocks
 from segma.errors import InputError
 
 
@@ -39,14 +40,15 @@ class Form(nn.Module):
 
     def set_scale(self, x: np.ndarray) -> None:
         """Standardise tables by the columns of x; a constant column is only shifted, and a warning names it."""
-        deviation = x.std(axis=0, dtype=np.float64)
-        constant = deviation <= 1e-7 * np.abs(x).max(axis=0)
+        mean = sum(part.sum(axis=0, dtype=np.float64) for part in blocks(x)) / len(x)
+        deviation = np.sqrt(sum(np.square(part - mean).sum(axis=0) for part in blocks(x)) / len(x))
+        constant = deviation <= 1e-7 * np.max([np.abs(part).max(axis=0) for part in blocks(x)], axis=0)
         if constant.all():
             raise InputError(f"all {len(constant)} features are constant: there is nothing to learn")
         if constant.any():
             columns = ", ".join(map(str, np.flatnonzero(constant)[:5])) + (", ..." if constant.sum() > 5 else "")
             warnings.warn(f"{constant.sum()} constant features carry nothing: columns {columns}", stacklevel=2)
-        self.shift.copy_(torch.from_numpy(x.mean(axis=0, dtype=np.float64)))
+        self.shift.copy_(torch.from_numpy(mean))
         self.scale.copy_(torch.from_numpy(np.where(constant, 1.0, deviation)))
 
     def prepare(self, x: Tensor) -> Float[Tensor, " n *shape"]:

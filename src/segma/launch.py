@@ -57,7 +57,7 @@ def read_data(name: str, settings: dict, data_dir: Path | None, progress: Callab
 
 
 def config_for(name: str, whole: Data, recipe_name: str, settings: dict) -> Config:
-    known = name if name in data.NAMED else str(Path(name).resolve())
+    known = name if name in data.NAMED else str(Path(name).expanduser().resolve())
     model = str(settings.get("model", "segma"))
     config = recipe(recipe_name, known, whole.shape, len(whole.x_train), len(whole.classes), model)
     return override(config, settings)
@@ -86,7 +86,7 @@ def resume(
 ) -> Job:
     """Go on with a run from its last checkpoint, exactly; `whole` are its data, if they have been read already."""
     run = runs.read(path)
-    if not runs.has_checkpoint(run) and (run.path / "model.safetensors").exists():
+    if not runs.has_checkpoint(run) and runs.has_model(run):
         raise InputError(f"{path} holds a trained model but no checkpoint: it can be used, not resumed")
     few = load_data(run, data_dir, progress, whole)
     device = choose_device(device)

@@ -1,4 +1,4 @@
-"""The model: encoder, decoder and the mixture its codes are fitted to. The only thing here that has weights."""
+"""SeGMA's model: encoder, decoder and the mixture that its codes are fitted to."""
 
 import math
 import warnings
@@ -38,6 +38,10 @@ class Model(Form):
             raise InputError(f"views = {config.views!r} is for images; for a table allowed are none, noise")
         if config.critic and not self.is_image:
             raise InputError(f"critic = {config.critic} is for images; for a table allowed is 0")
+        if config.critic and config.likeness and min(shape[:2]) <= critic.SMALLEST:
+            raise InputError(
+                f"likeness = {config.likeness} wants pictures of more than {critic.SMALLEST} pixels a side"
+            )
         self.critic = critic.build(self.inner, config.seed) if config.critic else None
         self.clouds: clouds.Clouds | None = None  # that samples come from, once it is trained
 
@@ -59,8 +63,9 @@ class Model(Form):
     def start_at_mean(self, x: np.ndarray) -> None:
         """Let the decoder begin with the mean colour of images x. One that begins with grey first learns to be darker
         (or brighter) everywhere, and may in doing so lose all that could tell pictures apart: it stays black."""
-        some = torch.from_numpy(x[:: len(x) // 10_000 + 1])
-        mean = self.prepare(some).double().mean(dim=(0, 2, 3))
+        some = x[some_rows(len(x), 10_000)]
+        sums = [part.sum(dim=(0, 2, 3), dtype=torch.float64) for part in _prepared(self, some, 1000)]
+        mean = torch.stack(sums).sum(dim=0) / (len(some) * math.prod(self.inner[1:]))
         last = [layer for layer in self.decoder.modules() if isinstance(layer, nn.Linear | nn.ConvTranspose2d)][-1]
         with torch.no_grad():
             assert last.bias is not None

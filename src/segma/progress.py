@@ -36,7 +36,7 @@ def interruptible() -> Generator[threading.Event]:
 
 
 def bar(items: Iterable, total: int, text: str) -> Iterable:
-    """Iterate with a bar, or with a line now and then where there is no terminal."""
+    """Iterate with a bar, or with a line now and then where there is no terminal; a total of 0 is one not known."""
     console = Console(stderr=True)
     return (
         track(items, text, total, console=console, transient=True) if console.is_terminal else lines(items, total, text)
@@ -49,7 +49,8 @@ def lines(items: Iterable, total: int, text: str) -> Iterator:
         now = time.monotonic()
         if done and now - line_at > LINE_SECONDS:
             line_at, left = now, (now - began) / done * (total - done)
-            print(f"{text}: {done / total:.0%}, {timedelta(seconds=round(left))} left", file=sys.stderr)
+            share = f"{done / total:.0%}, {timedelta(seconds=round(left))} left" if total else f"{done:,}"
+            print(f"{text}: {share}", file=sys.stderr)
         yield item
 
 

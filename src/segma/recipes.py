@@ -6,10 +6,10 @@ Sources: "sec." is the paper; "code" is what the authors' published code does wh
 import math
 
 from segma import rival_recipes
-from segma.config import Config, override
-from segma.errors import InputError
+from segma.config import CHOICES, Config, override
+from segma.errors import InputError, near
 
-LARGE: dict = {"precision": "bfloat16"}  # nets that gain by it; on MNIST tf32 scored the same (experiments.md)
+BFLOAT16: dict = {"precision": "bfloat16"}  # for nets that gain by it; on MNIST tf32 scored the same (experiments.md)
 
 PAPER: dict = {
     "latent_dim": 10,
@@ -28,9 +28,9 @@ PAPER: dict = {
     "epochs": 500,  # code: checkpoints of epoch 500
 }
 PAPER_DATA: dict[str, dict] = {
-    "mnist": {**LARGE, "labels": 100, "hidden": (1024, 1024)},  # sec. VI-A
+    "mnist": {**BFLOAT16, "labels": 100, "hidden": (1024, 1024)},  # sec. VI-A
     "svhn": {
-        **LARGE,
+        **BFLOAT16,
         "labels": 1000,  # sec. VI-A
         "hidden": (786,) * 5,  # sec. VI-A
         "latent_dim": 20,  # sec. VI-A
@@ -39,7 +39,7 @@ PAPER_DATA: dict[str, dict] = {
         "samples_every": 20,
     },
     "celeba": {
-        **LARGE,
+        **BFLOAT16,
         "labels": 1000,  # sec. VI-A
         "network": "strided",  # appendix
         "filters": (32, 32, 64, 64),  # appendix
@@ -68,7 +68,7 @@ BEST: dict = {
     "schedule": "cosine",
 }
 PHOTOS: dict = {
-    **LARGE,
+    **BFLOAT16,
     "labels": 1000,
     "hidden": (),
     "latent_dim": 32,
@@ -90,7 +90,7 @@ BEST_DATA: dict[str, dict] = {
         "samples_every": 25,
     },
     "mnist": {
-        **LARGE,
+        **BFLOAT16,
         "labels": 100,
         "network": "strided",
         "filters": (32, 64, 128),
@@ -142,8 +142,8 @@ def recipe(name: str, data: str, shape: tuple[int, ...], n: int, k: int, model: 
 
     A rival has one recipe, whatever its name: what the paper's authors, or its own, used.
     """
-    if name not in ("best", "paper"):
-        raise InputError(f"recipe {name!r}: allowed are best, paper")
+    if name not in CHOICES["recipe"]:
+        raise InputError(f"recipe {name!r}: {near(name, CHOICES['recipe'])}")
     if model in rival_recipes.OWN:
         settings = rival_recipes.settings(model, data, shape, n)
     elif model == "cwae":
@@ -167,7 +167,7 @@ def _best_for(shape: tuple[int, ...], n: int, k: int) -> dict:
     settings: dict = {"latent_dim": max(10, k), "batch_size": 320 if n >= 5000 else 160}
     settings |= {"train_weights": True}  # a user labels ten of each class, however many there are (experiments.md)
     if len(shape) == 3:
-        settings |= {"start_at_mean": True} | (LARGE if max(shape[:2]) >= 16 else {})
+        settings |= {"start_at_mean": True} | (BFLOAT16 if max(shape[:2]) >= 16 else {})
     if len(shape) == 1:
         width = max(256, _widths(shape)[0])  # one layer: two err more, as do narrow ones (experiments.md)
         settings |= {"views": "noise", "hidden": (width,), "latent_dim": max(2, min(10, shape[0], 2 * k))}

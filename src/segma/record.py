@@ -35,6 +35,11 @@ class Job:
         """The number of its last step."""
         return steps_in_all(self.run.config, len(self.data.x_train))
 
+    @property
+    def finished(self) -> bool:
+        """Whether the model that is saved has trained to the end."""
+        return runs.has_model(self.run) and runs.steps_done(self.run) >= self.last
+
 
 class Progress(NamedTuple):
     """After each step; `values` and `error` only where they were looked at: looking waits for the device."""

@@ -27,6 +27,7 @@ from segma.model import Model
 from segma.step import steps_in_all
 
 CHECKPOINT = "checkpoint/last.safetensors"
+NEEDED = "name", "where", "shape", "form", "classes", "labels", "rows", "fingerprint"  # of what is known of the data
 TRAINED = Path(__file__).parent / "trained"  # runs that are part of the package
 
 
@@ -120,9 +121,14 @@ def read(path: Path) -> Run:
         raise InputError(f"{path} is not a run: it has no config.json; segma train makes one of data")
     content = files.read_json(path / "config.json")
     try:
-        return Run(path, Config.from_json(content["settings"]), content["data"])
-    except (KeyError, TypeError) as problem:
-        raise InputError(f"{path / 'config.json'} is damaged: no {problem}") from problem
+        settings, about = content["settings"], content["data"]
+        missing = [key for key in NEEDED if key not in about]
+        run = Run(path, Config.from_json(settings), about)
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise InputError(f"{path / 'config.json'} is damaged: not what segma writes") from problem
+    if missing:
+        raise InputError(f"{path / 'config.json'} is damaged: nothing of the data's {', '.join(missing)}")
+    return run
 
 
 def check_same_data(run: Run, data: Data) -> None:
@@ -173,7 +179,7 @@ def save_model(run: Run, model: AnyModel, step: int) -> None:
 
 def steps_done(run: Run) -> int:
     """How many steps the saved model has trained."""
-    return int(read_weights(run)[1]["step"])
+    return int(files.read_metadata(run.path / "model.safetensors", _untrained(run))["step"])
 
 
 def steps_to_do(run: Run) -> int:
@@ -185,8 +191,11 @@ def steps_to_do(run: Run) -> int:
 
 def read_weights(run: Run) -> tuple[dict[str, Tensor], dict[str, str]]:
     """What model.safetensors holds, and what it says of itself."""
-    hint = f"train first, or wait for the first checkpoint; if it was stopped: segma resume {run.called}"
-    return files.read_tensors(run.path / "model.safetensors", hint)
+    return files.read_tensors(run.path / "model.safetensors", _untrained(run))
+
+
+def _untrained(run: Run) -> str:
+    return f"train first, or wait for the first checkpoint; if it was stopped: segma resume {run.called}"
 
 
 def save_checkpoint(run: Run, tensors: dict[str, Tensor], step: int) -> None:
@@ -218,7 +227,7 @@ def locked(run: Run) -> Generator[None]:
     with (run.path / ".lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise InputError(f"{run.path} is being trained by another process") from None
         yield
 

@@ -14,7 +14,6 @@ from torch.func import functional_call
 from segma import critic, fast, layers, neighbours
 from segma.config import Config
 from segma.data.arrays import Data
-from segma.errors import RunFailed
 from segma.model import Model
 from segma.objective import Terms
 from segma.record import Job
@@ -26,6 +25,7 @@ from segma.step import (
     blend,
     encoder_inputs,
     labels_say,
+    noise_seed,
     rate,
     rows_per_step,
     scales,
@@ -37,7 +37,7 @@ from segma.vectors import adam, lay_out, stacked
 
 def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[Step | None]]]]:
     """train.fit for a stack: after every step its number, and a function that gives the step of each model, or None
-    from where it has failed."""
+    from where it has failed. Ends early where all have."""
     configs, states, few = [job.run.config for job in group], [job.state for job in group], [job.data for job in group]
     first, n, device = configs[0], len(few[0].x_train), torch.device(group[0].device)
     u, m = rows_per_step(first, n)
@@ -48,7 +48,7 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
     rows = torch.zeros(len(group), u + m, dtype=torch.int64, device=device)
     speeds = states[0].model.means.new_zeros(len(group), 1).detach()
     generators = [torch.Generator(device) for _ in group]
-    said = _stack_said(states, y) if first.neighbours else None
+    said = _stack_said(states, y) if first.neighbours and first.views != "none" else None
 
     def batch() -> Batch:
         labels = y.gather(1, rows[:, u:])
@@ -66,7 +66,7 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
     say = speeds.new_zeros(len(group))
     weights = _columns([scales(config, n, k) for config in configs], speeds)._replace(say=say)
     step = _together(states, batch, u, weights, first, speeds, last, generators)
-    numbers = [row_numbers(part.y_train, c, states[0].step) for part, c in zip(few, configs, strict=True)]
+    numbers = [row_numbers(own, c, states[0].step) for own, c in zip(y.cpu().numpy(), configs, strict=True)]
     pending: list[Tensor] = []
     failed: set[int] = set()
     for now, speed in _schedule(numbers, configs, states[0].step, last, speeds):
@@ -77,7 +77,7 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
         if first.train_weights:
             say.fill_(labels_say(number, last))
         for generator, config in zip(generators, configs, strict=True) if first.draws_each_step else ():
-            generator.manual_seed(config.seed * 2**32 + number)
+            generator.manual_seed(noise_seed(config.seed, number))
         if said is not None and neighbours.due(number, last):
             for i, state in enumerate(states):
                 mine = x if held_out is None else x[held_out[i]]
@@ -91,7 +91,7 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
             failed.update(bad.nonzero().flatten().tolist())
             pending.clear()
         if len(failed) == len(group):
-            raise RunFailed("every model of a stack failed: losses that are not finite", resumable=False)
+            return
         epoch = (number + 1) * u / n
         yield number + 1, partial(_steps, number + 1, epoch, terms, failed)
 

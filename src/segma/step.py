@@ -20,7 +20,8 @@ from segma.objective import Number, Terms, consistency, cross_entropy, log_dista
 from segma.state import State
 
 FOLLOW = 0.01  # of a step's shares in their running mean
-SAY, HEARD = 0.5, 0.5  # of the labels' shares in it at first, falling to none after that part of the training
+SAY, HEARD = 0.5, 0.5  # the labels' shares count half in it at first, falling to nothing at half of the training
+SPREAD = 0x9E3779B1  # 2^32 over the golden ratio: its multiples, taken modulo 2^32, lie far apart
 NAMES = (*Terms._fields, "loss", "gradient")  # what a step reports; gradient is its norm before clipping
 
 
@@ -44,7 +45,7 @@ class Scales(NamedTuple):
     confidence: Number
     likeness: Number
     critic: Number
-    say: Number = 0.0  # of the labels' shares in those that follow the codes; it changes from step to step
+    say: Number = 0.0  # how much the labels' shares count in p_k that follow the codes: less from step to step
 
     @property
     def weights(self) -> tuple[Number, ...]:
@@ -78,6 +79,11 @@ def rate(step: int, last: int, config: Config) -> float:
         "tail": 0.03 ** max(0.0, (done - 0.3) / 0.7),  # Triple-GAN's 0.995 an epoch from epoch 300 to 1,000
     }
     return config.learning_rate * warm * decay[config.schedule]
+
+
+def noise_seed(seed: int, number: int) -> int:
+    """Of the random numbers of a run's step: other seeds have others. 32 bits: a CPU's generator takes no more."""
+    return (seed * SPREAD + number) % 2**32
 
 
 def labels_say(step: int, last: int) -> float:

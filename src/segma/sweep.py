@@ -115,14 +115,16 @@ def train(jobs: Sequence[Job], stop: Callable[[], bool] = lambda: False) -> Iter
     """
     for group in stacks([job for job in jobs if job.state.step < job.last]):
         with ExitStack() as folders:
-            records = [folders.enter_context(recorded(job)) for job in group]
+            records = {i: folders.enter_context(recorded(job)) for i, job in enumerate(group)}
             for number, steps in fit_together(group):
                 halt = stop()
-                if not halt and not records[0].due(number):
+                if not halt and not any(record.due(number) for record in records.values()):
                     continue
-                for job, record, step in zip(group, records, steps(), strict=True):
-                    if step is not None:
-                        yield job, record.after(step, halt)
+                for i, step in enumerate(steps()):
+                    if step is None:
+                        records.pop(i, None)
+                    else:
+                        yield group[i], records[i].after(step, halt)
                 if halt:
                     return
 
@@ -130,14 +132,13 @@ def train(jobs: Sequence[Job], stop: Callable[[], bool] = lambda: False) -> Iter
 def report(out: Path, cells: Sequence[dict[str, str]], jobs: Sequence[Job]) -> list[dict]:
     """Measure every model; the rows go to sweep.json and table.md, and for two settings to heat maps, seeds averaged.
 
-    Models that an earlier sweep into the same folder trained are in them too. One without weights (its training failed)
-    has no numbers.
+    Models that an earlier sweep into the same folder trained are in them too. One whose training failed has no numbers.
     """
-    now = {str(job.run.path) for job in jobs}
-    rows = [row for row in _rows(out) if row["run"] not in now]
+    now = {job.run.path.name for job in jobs}
+    rows = [row for row in _rows(out) if Path(row["run"]).name not in now]
     for cell, job in zip(cells, jobs, strict=True):
         row: dict = {**cell, "run": str(job.run.path)}
-        if runs.has_model(job.run):
+        if job.finished:
             found = tell.basic(job.run, job.data, runs.load_model(job.run, job.device))
             files.write_json(job.run.path / "results.json", found)
             wrong = found.get("test_error", found.get("validation_error"))
@@ -164,17 +165,19 @@ def as_table(rows: Sequence[dict]) -> str:
     keys = [key for key in rows[0] if key not in (*MEASURED, "run", "seed")]
     lines = [f"| {' | '.join([*keys, 'models', *MEASURED])} |", "|---" * (len(keys) + 1 + len(MEASURED)) + "|"]
     for values, group in _grouped(rows, keys).items():
-        cells = [_mean(form, [row.get(name) for row in group]) for name, form in MEASURED.items()]
+        cells = [_mean(form, group, name) for name, form in MEASURED.items()]
         lines.append(f"| {' | '.join([*values, str(len(group)), *cells])} |")
     return "\n".join(lines) + "\n"
 
 
-def _mean(form: str, values: Sequence[float | None]) -> str:
+def _mean(form: str, rows: Sequence[dict], name: str) -> str:
+    """Models that failed have no numbers; of a CWAE there is no error."""
+    values = [row[name] for row in rows if name in row]
     good = [value for value in values if value is not None]
     if not good:
-        return "failed"
+        return "-" if values else "failed"
     spread = f" ± {form.format(np.std(good, ddof=1))}" if len(good) > 1 else ""
-    lost = f" ({len(values) - len(good)} failed)" if len(good) < len(values) else ""
+    lost = f" ({len(rows) - len(values)} failed)" if len(values) < len(rows) else ""
     return form.format(np.mean(good)) + spread + lost
 
 

@@ -26,6 +26,7 @@ from segma.step import (
     batch_terms,
     encoder_inputs,
     labels_say,
+    noise_seed,
     rate,
     rows_per_step,
     scales,
@@ -67,7 +68,7 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
     here = isinstance(x, Tensor)
     raw = x if here else torch.from_numpy(np.zeros((len(rows), *x.shape[1:]), x.dtype)).to(device)
 
-    if config.neighbours and state.said is None:
+    if config.neighbours and config.views != "none" and state.said is None:
         state.said = torch.full_like(y, -1)
     prepare = fast.compiler(last if device.type == "cuda" else 0)(_prepared)
 
@@ -101,7 +102,7 @@ def fit(state: State, x: Tensor | np.ndarray, y: Tensor, config: Config) -> Iter
         if read is not None:
             raw.copy_(read, non_blocking=True)
         # The step's number is all the state there is; processes draw different views.
-        generator.manual_seed(config.seed * 2**32 + state.step * distributed.size() + distributed.rank())
+        generator.manual_seed(noise_seed(config.seed, state.step * distributed.size() + distributed.rank()))
         if (now := rate(state.step, last, config)) != speed:
             speed = now
             _set_rate(state.optimizer, speed)

@@ -20,22 +20,28 @@ from segma.model import Model
 Rival = M1M2 | ADGM | TripleGAN
 AnyModel = Model | Rival
 RIVALS: dict[str, type[Rival]] = {"m1m2": M1M2, "adgm": ADGM, "triple-gan": TripleGAN}
-OURS = (  # settings that no rival has a use for
+NETS = ("network", "hidden", "filters", "additions", "beta")
+OURS = (
     *("start_at_mean", "mean_distance", "train_weights", "train_variances", "clouds", "alpha", "gamma_scale", "phi"),
     *("all_rows", "kappa", "confidence", "neighbours", "views", "critic", "likeness", "average"),
 )
-THEIRS = ("auxiliary_dim", "inner_hidden", "draws", "likelihood", "pretrain", "weight_decay")
+USED = {  # the settings that not every model has a use for, by those that have
+    "segma": (*NETS, *OURS),
+    "cwae": (*NETS, *OURS),
+    "m1m2": (*NETS, "auxiliary_dim", "inner_hidden", "draws", "likelihood", "pretrain", "weight_decay"),
+    "adgm": (*NETS, "auxiliary_dim", "draws", "likelihood", "weight_decay"),
+    "triple-gan": ("pretrain", "weight_decay"),
+}
 __all__ = ["ADGM", "M1M2", "RIVALS", "AnyModel", "Rival", "Rows", "TripleGAN", "build", "classifies", "encodes"]
 
 
 def build(config: Config, shape: tuple[int, ...], k: int) -> AnyModel:
     """An untrained model of the kind that `config.model` names; CWAE is SeGMA with a single Gaussian."""
-    rival = config.model in RIVALS
-    for name in OURS if rival else THEIRS:
+    for name in {name: None for names in USED.values() for name in names if name not in USED[config.model]}:
         if (value := getattr(config, name)) != getattr(Config, name):
-            whose = "segma and cwae" if rival else ", ".join(RIVALS)
+            whose = ", ".join(model for model, names in USED.items() if name in names)
             raise InputError(f"{name} = {value}: {config.model} has no use for it, it is for {whose}")
-    if rival:
+    if config.model in RIVALS:
         return RIVALS[config.model](config, shape, k)
     return Model(config, shape, 1 if config.model == "cwae" else k)
 

@@ -15,6 +15,7 @@ COMMANDS = (
     *(using.classify, using.sample, using.interpolate, using.transfer, using.intensify),
     *(measuring.similarity, using.studio, using.export),
 )
+INTERRUPTED = 130  # what the command-line library makes of Ctrl-C
 DATA_COMMANDS = {"list": datasets.listing, "check": datasets.check, "fetch": datasets.fetch}
 
 app = typer.Typer(
@@ -49,7 +50,10 @@ def main() -> NoReturn:
         sys.argv.append("--help")
     warnings.showwarning = _note  # ty: ignore[invalid-assignment]
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        status = app(standalone_mode=False) or 0
+        if status == INTERRUPTED:
+            raise KeyboardInterrupt
+        sys.exit(status)
     except InputError as problem:
         _fail(str(problem), 2)
     except RunFailed as problem:
@@ -60,9 +64,16 @@ def main() -> NoReturn:
         _fail(f"{problem.filename or 'a file'}: {problem.strerror or problem}", 1)
     except Exception as problem:
         message = getattr(problem, "format_message", None)  # the command-line library's own: a wrong option, say
+        if message is None and _is_of_memory(problem):
+            _fail("out of memory; a smaller batch_size, narrower hidden or filters, or smaller pictures take less", 1)
         if message is None:
             raise
         _fail(message().rstrip(".") + _hint(message(), sys.argv[1]), 2)
+
+
+def _is_of_memory(problem: Exception) -> bool:
+    words = ("can't allocate memory", "out of memory")  # PyTorch's, on a CPU and on a GPU
+    return isinstance(problem, MemoryError) or any(said in str(problem) for said in words)
 
 
 def _hint(message: str, command: str) -> str:

@@ -89,7 +89,7 @@ def sweep(
     sizes = " + ".join(str(len(stack)) for stack in stacks) or "0"
     print(f"sweep: {folder}, {len(jobs)} models, training together {sizes} ({jobs[0].device})", file=sys.stderr)
     with progress.interruptible() as interrupted:
-        progress.show_many(many.train(jobs, interrupted.is_set), len(jobs))
+        progress.show_many(many.train(jobs, interrupted.is_set), sum(map(len, stacks)))
         if interrupted.is_set():
             print("stopped, saved; go on with the same command and --out " + str(folder), file=sys.stderr)
             raise typer.Exit(1)

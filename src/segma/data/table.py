@@ -10,7 +10,7 @@ import numpy as np
 
 from segma.data.arrays import Data
 from segma.data.labels import encode_labels
-from segma.data.values import images_or_table
+from segma.data.values import images_or_table, note_lost_digits
 from segma.errors import InputError
 
 LABEL = "label"
@@ -32,9 +32,10 @@ def load(path: Path) -> Data:
         raise InputError(f"{path}: {found}; one must be called {LABEL}, and is empty where the label is not known")
     for label in dict.fromkeys(label for label in labels if label.lower() in GAPS):
         warnings.warn(f"{path}: {label!r} counts as a class; where a label is not known, leave it empty", stacklevel=2)
-    x = images_or_table(x, str(path))
+    rows = images_or_table(x, str(path))
+    note_lost_digits(x, str(path), columns)
     y, classes = encode_labels(_whole_numbers(labels, f"{path}: {LABEL}"), None, f"{path}: {LABEL}")
-    return Data(path.stem, x, y, x[:0], y[:0], classes, columns)
+    return Data(path.stem, rows, y, rows[:0], y[:0], classes, columns)
 
 
 def read(path: Path, only: Sequence[str] = ()) -> Table:

@@ -1,10 +1,13 @@
 """What numbers a data set may hold: the checks that bring a user's array into the form that Data wants."""
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from segma.errors import InputError
+
+LOST = 1e-3  # of a column's range: a larger rounding is told
 
 
 def images_or_table(x: np.ndarray, name: str, at_least: int = 2) -> np.ndarray:
@@ -57,15 +60,30 @@ def _image_values(x: np.ndarray, name: str) -> np.ndarray:
     return x.astype(np.uint8)
 
 
-def _blocks(x: np.ndarray) -> Iterator[np.ndarray]:
+def blocks(x: np.ndarray) -> Iterator[np.ndarray]:
     """Runs of rows of some 16 MB, so that looking at a memory map does not read all of it into memory at once."""
     rows = max(1, (1 << 24) // max(1, x.itemsize * x[:1].size))
     return (x[i : i + rows] for i in range(0, len(x), rows))
 
 
+def note_lost_digits(x: np.ndarray, name: str, columns: Sequence[str] = ()) -> None:
+    """A warning where float32, in which tables are kept, rounds off how the numbers of a column differ."""
+    if x.ndim != 2 or x.dtype.kind not in "iuf" or x.dtype.itemsize < 4 or x.dtype == np.float32 or not len(x):
+        return
+    low = np.min([part.min(axis=0) for part in blocks(x)], axis=0).astype(np.float64)
+    high = np.max([part.max(axis=0) for part in blocks(x)], axis=0).astype(np.float64)
+    off = np.max([np.abs(part - part.astype(np.float32)).max(axis=0) for part in blocks(x)], axis=0)
+    for i in np.flatnonzero(off > LOST * (high - low))[:5]:
+        warnings.warn(
+            f"{name}: column {columns[i] if len(columns) else i} ({low[i]:.12g} to {high[i]:.12g}) varies too little "
+            "beside its size, float32 rounds it off; subtract its smallest value first",
+            stacklevel=2,
+        )
+
+
 def _range(x: np.ndarray, name: str) -> tuple[float, float]:
     """Smallest and largest value (0, 0 of no rows); NaN, infinity and what float32 cannot hold are errors."""
-    ends = np.array([(block.min(), block.max()) for block in _blocks(x)], dtype=np.float64)
+    ends = np.array([(block.min(), block.max()) for block in blocks(x)], dtype=np.float64)
     if not (np.abs(ends) <= np.finfo(np.float32).max).all():
         _name_the_unusable(x, name)
     return (float(ends.min()), float(ends.max())) if len(ends) else (0.0, 0.0)
@@ -73,7 +91,7 @@ def _range(x: np.ndarray, name: str) -> tuple[float, float]:
 
 def _name_the_unusable(x: np.ndarray, name: str) -> None:
     count, first, done = 0, None, 0
-    for block in _blocks(x):
+    for block in blocks(x):
         bad = ~(np.abs(block.astype(np.float64)) <= np.finfo(np.float32).max)
         if bad.any() and first is None:
             first = done + int(np.flatnonzero(bad.reshape(len(bad), -1).any(1))[0])

@@ -109,16 +109,16 @@ def results(row: str, work: Work, seeds: int, fid: bool) -> list[dict]:
     """
     if work.only and row not in work.only:
         return [files.read_json(path / "results.json") for path in finished(row, work)]
-    jobs = [_tried(work, [name(row, work, seed)], lambda s=seed: opened(row, work, s)) for seed in range(seeds)]
+    jobs = [tried(work, [name(row, work, seed)], lambda s=seed: opened(row, work, s)) for seed in range(seeds)]
     jobs = [job for job in jobs if job is not None]
     waiting = [job for job in jobs if job.state.step < job.last]
     for stack in together(waiting):
-        _tried(work, [job.run.path.name for job in stack], lambda some=stack: train(some, work))
+        tried(work, [job.run.path.name for job in stack], lambda some=stack: train(some, work))
         if work.stop():
             return []
     samples = work.samples if fid else None
     waiting = [job for job in jobs if job.run.path.name not in work.failed]
-    found = [_tried(work, [job.run.path.name], lambda j=job: measured(work, j, samples)) for job in waiting]
+    found = [tried(work, [job.run.path.name], lambda j=job: measured(work, j, samples)) for job in waiting]
     return [result for result in found if result is not None]
 
 
@@ -137,7 +137,7 @@ def finished(row: str, work: Work) -> list[Path]:
     return [found[seed] for seed in sorted(filter(str.isdecimal, found), key=int)]
 
 
-def _tried(work: Work, names: Sequence[str], do: Callable[[], T]) -> T | None:
+def tried(work: Work, names: Sequence[str], do: Callable[[], T]) -> T | None:
     """What it gives; None if it fails, which is noted of these cells and told."""
     try:
         return do()

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from segma import apply, draw, files, latent, launch, plots, runs, sweep
 from segma.baselines import AnyModel, classifies, encodes
-from segma.errors import InputError
+from segma.errors import InputError, RunFailed
 from segma.model import Model, decode_rows, encode_rows
 from segma.reproduce import cells
 from segma.reproduce.cells import Work
@@ -18,7 +18,7 @@ from segma.reproduce.paper import ROWS, TABLES, rows
 from segma.reproduce.tables import Section
 
 PARTS = ("60-80 % of the steps", "80-100 %")
-STEPS, SHOWN = 9, 6  # columns of a strip, and its rows
+STEPS, SHOWN = 9, 6  # columns of a strip, and its rows at most
 GRID = {"alpha": ("1", "5", "20"), "beta": ("1", "10", "50")}
 DIMENSIONS = ("2", "5", "10", "20")
 TITLES = {"error": "test error", "fid": "FID"}
@@ -52,9 +52,10 @@ def interpolations(work: Work) -> Section:
     """From one test image to another: of the rivals, codes and one-hot labels together, as the paper did."""
 
     def path(model: AnyModel, z: Tensor) -> Tensor:
-        return latent.linear(z[:SHOWN], z[SHOWN:], STEPS)
+        start, end = z.chunk(2)
+        return latent.linear(start, end, STEPS)
 
-    return _strips(work, "Interpolations", "interpolation", ("segma", "segma-best", "adgm"), path, 2 * SHOWN)
+    return _strips(work, "Interpolations", "interpolation", ("segma", "segma-best", "adgm"), path, ends=2)
 
 
 def transfer(work: Work) -> Section:
@@ -71,9 +72,7 @@ def transfer(work: Work) -> Section:
             moved = [torch.cat([style, torch.lerp(own, goal, float(t))], dim=1) for t in np.linspace(0, 1, STEPS)]
         return torch.stack(moved, dim=1)
 
-    return _strips(
-        work, "Smooth style transfer, to the next class", "transfer", ("segma", "segma-best", "adgm"), path, SHOWN
-    )
+    return _strips(work, "Smooth style transfer, to the next class", "transfer", ("segma", "segma-best", "adgm"), path)
 
 
 def intensity(work: Work) -> Section:
@@ -85,15 +84,19 @@ def intensity(work: Work) -> Section:
         moved = [latent.intensify(z, own, None, model.mixture, float(a)) for a in np.linspace(0, 1, STEPS)]
         return torch.stack(moved, dim=1)
 
-    return _strips(work, "Intensity of the class", "intensity", ("segma", "segma-best"), path, SHOWN)
+    return _strips(work, "Intensity of the class", "intensity", ("segma", "segma-best"), path)
 
 
 def _strips(
-    work: Work, title: str, name: str, names: Sequence[str], path: Callable[[AnyModel, Tensor], Tensor], n: int
+    work: Work, title: str, name: str, names: Sequence[str], path: Callable[[AnyModel, Tensor], Tensor], ends: int = 1
 ) -> Section:
-    """A strip per model: the given test images, and what lies on the path of their codes."""
+    """A strip per model: the given test images, `ends` of them a row, and what lies on the path of their codes."""
     _want_pictures(work)
-    x = work.whole.x_test[np.sort(np.random.default_rng(0).permutation(len(work.whole.x_test))[:n])]
+    there = len(work.whole.x_test)
+    if there < ends:
+        raise InputError(f"{work.whole.name} has too few test images ({there}), this figure takes {ends} or more")
+    shown = min(SHOWN, there // ends)
+    x = work.whole.x_test[np.sort(np.random.default_rng(0).permutation(there)[: ends * shown])]
     pictures = []
     for row, model in models(work, names).items():
         if not encodes(model):
@@ -101,8 +104,8 @@ def _strips(
         with torch.no_grad():
             codes = path(model, encode_rows(model, x))
         made = draw.to_uint8(decode_rows(model, codes.flatten(0, 1)))
-        made = made.reshape(SHOWN, STEPS, *made.shape[1:])
-        given = ([x[:SHOWN], x[SHOWN:]] if n > SHOWN else [x]) if work.given else []
+        made = made.reshape(shown, STEPS, *made.shape[1:])
+        given = np.split(x, ends) if work.given else []
         given = [part if part.dtype == np.uint8 else draw.to_uint8(part) for part in given]
         heads = [f"{t:.3g}" for t in np.linspace(0, 1, STEPS)]
         heads = ["given"] * len(given[:1]) + heads + ["given"] * len(given[1:])
@@ -163,10 +166,10 @@ def dimension(work: Work) -> Section:
 
 def labels(work: Work) -> Section:
     most = int((work.whole.y_train >= 0).sum())
-    few = [n for n in LABELS if int(n) <= most]
-    if not few:
+    counts = [n for n in LABELS if int(n) <= most]
+    if not counts:
         raise InputError(f"{work.whole.name} has {most} labels, this figure takes {LABELS[0]} or more")
-    return _line(work, "labels", "labels", few, "Number of labels")
+    return _line(work, "labels", "labels", counts, "Number of labels")
 
 
 def _line(work: Work, name: str, key: str, values: Sequence[str], title: str) -> Section:
@@ -174,16 +177,14 @@ def _line(work: Work, name: str, key: str, values: Sequence[str], title: str) ->
     found = _swept(work, name, [f"{key}={','.join(values)}"])
     curves = {score: [_mean(found, score, **{key: value}) for value in values] for score in ("error", "fid")}
     table = [[key, "error", "FID"]]
-    for i, value in enumerate(values):
-        table.append(
-            [value, f"{curves['error'][i]:.2%}", "-" if np.isnan(curves["fid"][i]) else f"{curves['fid'][i]:.1f}"]
-        )
+    for value, wrong, fid in zip(values, curves["error"], curves["fid"], strict=True):
+        table.append([value, "-" if np.isnan(wrong) else f"{wrong:.2%}", "-" if np.isnan(fid) else f"{fid:.1f}"])
     drawn = {TITLES[score]: curve for score, curve in curves.items() if np.isfinite(curve).any()}
     return Section(title, table, [(title, _keep(work, name, plots.curves(values, drawn, key)))], [few(work)])
 
 
 def _swept(work: Work, name: str, grid: list[str]) -> list[dict]:
-    """The models of a grid with the paper's recipe, trained as stacks; their settings, error and FID."""
+    """The models of a grid with the paper's recipe, trained as stacks; settings, error and FID of the finished ones."""
     plain = launch.config_for(work.data, work.whole, "paper", {})
     shorter = cells.shortened(plain, len(work.whole.x_train), work.most)
     settings, folder = sweep.grid(grid, work.seeds), work.out / name
@@ -191,13 +192,15 @@ def _swept(work: Work, name: str, grid: list[str]) -> list[dict]:
     if any(job.state.step < job.last for job in jobs):
         work.say(f"{name}: {len(jobs)} models")
         for stack in sweep.stacks([job for job in jobs if job.state.step < job.last]):
-            cells.train(stack, work)
+            cells.tried(work, [job.run.path.name for job in stack], lambda some=stack: cells.train(some, work))
     found = []
     for cell, job in zip(settings, jobs, strict=True):
-        if work.stop() or not runs.has_model(job.run):
+        if work.stop() or not job.finished:
             continue
         result = cells.measured(work, job, work.grid_samples, alone=True)
         found.append({**cell, "error": result.get("test_error"), "fid": result.get("fid", {}).get("test")})
+    if not found and not work.stop():
+        raise RunFailed(f"none of its {len(jobs)} models got to its end")
     return found
 
 

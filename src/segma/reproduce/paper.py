@@ -17,11 +17,13 @@ ROWS: dict[str, Row] = {
     "unsupervised": Row(
         "SeGMA, unsupervised", {"beta": "0", "labelled_share": "0", "clip_norm": "0", "clip_value": "0"}
     ),
+    # the paper has none of CelebA; data of a user's own may be a table, which it cannot read
     "triple-gan": Row("Triple-GAN", {"model": "triple-gan"}, data=("digits", "mnist", "svhn")),
     "m1m2": Row("M1+M2", {"model": "m1m2"}),
     "adgm": Row("ADGM", {"model": "adgm"}),
     "segma": Row("SeGMA", {}),
-    # the authors' nearest stored network: 3x3 filters 32, 32, 64, 64 and a dense layer of 256
+    # The paper describes its convolutional net for CelebA alone (appendix: 4x4 filters, stride 2). This one has such
+    # filters where the authors' nearest stored net halves, which has 3x3: 32 at stride 1, 32, 64, 64 at 2; dense 256.
     "segma-conv": Row(
         "SeGMA, convolutional", {"network": "strided", "filters": "32x64x64", "hidden": "256"}, data=("svhn",)
     ),
@@ -83,5 +85,5 @@ TABLES: dict[str, Table] = {
 
 
 def rows(names: dict[str, dict[str, float]], data: str) -> list[str]:
-    """The rows of a table that exist for a data set; one of the user's own has them all but the convolutional one."""
+    """The rows of a table for a data set; one of the user's own has neither Triple-GAN nor the convolutional SeGMA."""
     return [name for name in names if not ROWS[name].data or data in ROWS[name].data]
