@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.semi_supervised import LabelSpreading
 
-from segma import launch, runs
+from segma import run_data, runs
 from segma.data.arrays import Data
 
 
@@ -40,7 +40,7 @@ if __name__ == "__main__":
         for seed in range(5):
             run = Path(folder) / str(seed)
             error, seconds = segma(seed, run)
-            data = launch.load_data(runs.read(run))
+            data = run_data.load(runs.read(run))
             knn, rbf = spreading(data, kernel="knn", n_neighbors=7), spreading(data, kernel="rbf", gamma=20)
             rows.append((error, seconds, knn, rbf))
             print(f"{seed:4d}  {error:6.2%}  {seconds:7.1f}   {knn:19.2%}  {rbf:7.2%}", flush=True)

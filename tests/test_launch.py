@@ -19,7 +19,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from data_files import write_mnist
-from segma import files, launch, runs
+from segma import files, launch, measure, run_data, runs
 from segma.errors import InputError, RunFailed
 from segma.metrics.accuracy import evaluate
 from segma.model import encode_rows
@@ -50,7 +50,7 @@ def finish(job: launch.Job) -> launch.Job:
 @pytest.fixture(scope="module")
 def done(npz, tmp_path_factory) -> launch.Job:
     job = finish(launch.start(str(npz), "best", SMALL, tmp_path_factory.mktemp("runs") / "run", device="cpu"))
-    files.write_json(job.run.path / "results.json", launch.measure(job.run, job.data, job.state.result.eval()))
+    files.write_json(job.run.path / "results.json", measure.alone(job.run, job.data, job.state.result.eval()))
     return job
 
 
@@ -132,7 +132,7 @@ def test_stop_saves_and_resume_ends_the_same(done, npz, tmp_path):
     last = list(launch.train(job, lambda: next(steps) == 3))[-1]
     assert last.step == job.state.step == 4
     with pytest.warns(UserWarning, match=r"run has trained 4 of its \d+ steps; it goes on with: segma resume"):
-        half = launch.measure(job.run, job.data, runs.load_model(job.run))
+        half = measure.alone(job.run, job.data, runs.load_model(job.run))
     assert half["protocol"]["steps"] == 4  # what was trained, not what was planned
     resumed = finish(launch.resume(tmp_path / "run", device="cpu"))
     for name in ("model.safetensors", "checkpoint/last.safetensors", "labels.json"):
@@ -265,23 +265,23 @@ def test_data_of_ones_own_that_have_moved(npz, tmp_path):
     there.parent.mkdir()
     Path(here).rename(there)
     with pytest.raises(InputError, match=r"bars\.npz: no such file or folder; --data-dir FOLDER, if it lies there now"):
-        launch.load_data(job.run)
+        run_data.load(job.run)
     with pytest.raises(InputError, match=r"no such file or folder, nor is .*run.bars\.npz there; --data-dir"):
-        launch.load_data(job.run, tmp_path / "run")
+        run_data.load(job.run, tmp_path / "run")
     for place in (there.parent, there):  # what it lies in, or itself
-        again = launch.load_data(job.run, place)
+        again = run_data.load(job.run, place)
         np.testing.assert_array_equal(again.x_train, job.data.x_train)
         np.testing.assert_array_equal(again.y_train, job.data.y_train)
     shutil.copy(npz, here)
     there.write_bytes(b"another")  # where it was goes before where it may have moved
-    np.testing.assert_array_equal(launch.load_data(job.run, there.parent).x_test, job.data.x_test)
+    np.testing.assert_array_equal(run_data.load(job.run, there.parent).x_test, job.data.x_test)
 
 
 def test_a_home_is_written_out(npz, tmp_path, monkeypatch):
     """The run finds its data again, wherever it is looked at from."""
     monkeypatch.setenv("HOME", str(npz.parent))
     job = finish(launch.start(f"~/{npz.name}", "best", SMALL | {"epochs": "1"}, tmp_path / "run", device="cpu"))
-    assert launch.load_data(job.run).shape == job.data.shape
+    assert run_data.load(job.run).shape == job.data.shape
 
 
 def test_an_existing_folder_is_never_touched(npz, tmp_path):
@@ -320,11 +320,11 @@ def test_a_run_from_another_machine_finds_the_data_of_this_one(tmp_path, monkeyp
     write_mnist(there)
     monkeypatch.setenv("SEGMA_DATA", str(here))
     run = launch.start("mnist", "best", SMALL, tmp_path / "run", there, "cpu").run
-    assert launch.data_place(run) == there  # what it was trained on goes before what this machine has
+    assert run_data.data_place(run) == there  # what it was trained on goes before what this machine has
     there.rename(here)
-    assert launch.data_place(run) == here
-    assert launch.load_data(run).name == "mnist"
-    assert launch.data_place(run, tmp_path) == tmp_path
+    assert run_data.data_place(run) == here
+    assert run_data.load(run).name == "mnist"
+    assert run_data.data_place(run, tmp_path) == tmp_path
 
 
 @pytest.mark.parametrize(
@@ -418,7 +418,7 @@ def test_held_out_rows_replace_the_test_split(npz, tmp_path):
     rest = np.setdiff1d(np.arange(200), rows["held_out"])
     np.testing.assert_array_equal(rest[known], rows["kept"])
     finish(job)
-    results = launch.measure(job.run, job.data, job.state.result.eval())
+    results = measure.alone(job.run, job.data, job.state.result.eval())
     assert "validation_error" in results
     assert "test_error" not in results
 
@@ -428,9 +428,11 @@ def test_label_seed_changes_the_labels_alone(npz):
     from segma.config import Config
 
     whole = data.load(str(npz))
-    kept = [launch.choose_rows(whole, Config(labels=9, seed=s, label_seed=t))[0].tolist() for s, t in [(0, 5), (1, 5)]]
+    kept = [
+        run_data.choose_rows(whole, Config(labels=9, seed=s, label_seed=t))[0].tolist() for s, t in [(0, 5), (1, 5)]
+    ]
     assert kept[0] == kept[1]
-    assert launch.choose_rows(whole, Config(labels=9, seed=1))[0].tolist() != kept[0]
+    assert run_data.choose_rows(whole, Config(labels=9, seed=1))[0].tolist() != kept[0]
 
 
 def test_tables_train_too(tmp_path):
@@ -441,7 +443,7 @@ def test_tables_train_too(tmp_path):
     job = finish(
         launch.start(str(tmp_path / "table.npz"), "best", {"labels": 6, "epochs": 60}, tmp_path / "run", device="cpu")
     )
-    assert launch.measure(job.run, job.data, job.state.result.eval())["test_error"] < 0.1
+    assert measure.alone(job.run, job.data, job.state.result.eval())["test_error"] < 0.1
 
 
 def test_progress_comes_with_every_step(npz, tmp_path):

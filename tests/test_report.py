@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from segma import cli, files, launch, plots, report, runs
+from segma import cli, files, launch, measure, plots, report, run_data, runs
 from segma.errors import InputError
 from segma.metrics import accuracy, fid
 
@@ -43,7 +43,7 @@ def fake(few: bool = False):
 
 
 def measured(run, **more) -> dict:
-    results = report.measure(run, runs.load_model(run), **more)
+    results = measure.scores(run, runs.load_model(run), **more)
     files.write_json(run.path / "results.json", results)
     return results
 
@@ -89,7 +89,7 @@ def test_what_was_measured_of_the_same_weights_stays(run, monkeypatch):
 @pytest.mark.parametrize("content", ["", "{}", "[1, 2]", '{"protocol": 3}', '{"protocol": {}}'])
 def test_a_damaged_results_file_is_no_obstacle(run, content):
     (run.path / "results.json").write_text(content)
-    assert report.earlier(run) == {}
+    assert measure.earlier(run) == {}
 
 
 def test_editing_scores_come_with_a_plot(run):
@@ -114,9 +114,9 @@ def test_with_both_options_interpolations_are_followed_along_t(run, monkeypatch)
 
 
 def test_the_judge_sees_labels_that_the_model_did_not(run):
-    few, whole = launch.load_data(run), launch.with_all_labels(run)
-    assert (few.y_train >= 0).sum() == 9
-    assert (whole.y_train >= 0).sum() == 40
+    whole = run_data.whole_data(run)
+    assert (run_data.load(run).y_train >= 0).sum() == 9
+    assert (run_data.with_all_labels(run, whole).y_train >= 0).sum() == 40
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_data_without_a_test_split_say_so(tmp_path):
     for _ in launch.train(job):
         pass
     with pytest.raises(InputError, match="no test split"):
-        report.measure(job.run, runs.load_model(job.run))
+        measure.scores(job.run, runs.load_model(job.run))
 
 
 def test_long_names_of_classes_are_numbered_in_the_confusion():
@@ -225,7 +225,7 @@ def test_learned_shares_are_shown(tmp_path):
         job = launch.start(str(tmp_path / "rows.npz"), "best", settings, tmp_path / f"run-{learned}", device="cpu")
         for _ in launch.train(job):
             pass
-        out[learned] = report.measure(job.run, runs.load_model(job.run))
+        out[learned] = measure.scores(job.run, runs.load_model(job.run))
     assert out[True]["class_shares"] == pytest.approx([2 / 3, 1 / 3], abs=0.03)
     text = report.as_text(out[True])
     assert f"shares of the classes, as learned: 0 {out[True]['class_shares'][0]:.1%}  1 " in text

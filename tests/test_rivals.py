@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from segma import apply, launch, rivals, runs
+from segma import apply, launch, measure, rivals, runs
 from segma.baselines import RIVALS, Rows, build, classifies
 from segma.config import Config
 from segma.errors import InputError
@@ -58,7 +58,7 @@ def test_a_run_is_one_like_any_other(done):
     log = apply.training_log(done.run)
     assert all(np.isfinite(list(line.values())).all() for line in log if line.get("error") is not None)
     assert list((done.run.path / "samples").glob("*.png"))
-    found = launch.measure(done.run, done.data, runs.load_model(done.run))
+    found = measure.alone(done.run, done.data, runs.load_model(done.run))
     assert found["protocol"]["model"] == done.run.config.model
     assert (found["test_error"] is None) is (done.run.config.model == "cwae")
     assert (found["reconstruction_error"] is None) is (done.run.config.model == "triple-gan")

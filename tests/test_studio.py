@@ -6,11 +6,13 @@ import io
 import json
 import re
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
 import warnings
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +20,8 @@ import pytest
 import torch
 from PIL import Image
 
-from segma import SeGMA, cli, latent, runs
-from segma.errors import InputError
+from segma import SeGMA, cli, data, latent, report, runs
+from segma.errors import InputError, RunFailed
 
 pytest.importorskip("segma.studio", reason="the studio is not there")
 gr = pytest.importorskip("gradio", reason="the studio needs Gradio: pip install 'segma[studio]'")
@@ -38,7 +40,7 @@ def run(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def opened(run) -> shelf.Opened:
-    return shelf.opened(run)
+    return shelf.opened(shelf.version(run))
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +52,12 @@ def faces(tmp_path_factory) -> shelf.Opened:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         SeGMA(4, epochs=2, settings={"hidden": "16", "filters": "8"}, random_state=0, device="cpu").fit(x, y).save(path)
-    return shelf.opened(path)
+    return shelf.opened(shelf.version(path))
 
 
 @pytest.fixture
 def given(opened) -> session.Given:
-    return session.test_picture(opened, shelf.test_rows(opened.run.path), 3)
+    return session.test_picture(opened, 3)
 
 
 def edited(opened, **parts) -> Edit:
@@ -161,7 +163,7 @@ def test_a_picture_that_is_taken_for_another_class_than_its_code_says_so(opened,
 
 
 def test_a_way_has_both_ends(opened, given):
-    other = session.test_picture(opened, shelf.test_rows(opened.run.path), 12)
+    other = session.test_picture(opened, 12)
     ends = [torch.from_numpy(end.z) for end in (given, other)]
     for path in ("linear", "density"):
         made = session.way(opened, *ends, 5, path)
@@ -213,7 +215,7 @@ EDITS = [
 def test_the_exported_python_makes_the_same_pixels(opened, tmp_path, parts, origin, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if origin == "test":
-        given = session.test_picture(opened, shelf.test_rows(opened.run.path), 7)
+        given = session.test_picture(opened, 7)
     elif origin == "file":
         Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 30, 3), np.uint8)).save("it's mine.png")
         given = uploads.read(opened, tmp_path / "it's mine.png")
@@ -267,7 +269,7 @@ def test_the_command_of_a_way_runs_with_the_files_that_the_page_offers(opened, t
             cli.main()
         assert not stop.value.code
         (tmp_path / "between.png").unlink()
-    test_row = session.test_picture(opened, shelf.test_rows(opened.run.path), 7)
+    test_row = session.test_picture(opened, 7)
     assert export.as_given(test_row, "the start") == {}
 
 
@@ -421,15 +423,111 @@ def test_what_a_browser_sends_is_checked(opened):
     with pytest.raises(InputError, match="seed -1"):
         actions.generated(opened, "3", -1, 1.0)
     with pytest.raises(InputError, match="row 500"):
-        session.test_picture(opened, shelf.test_rows(opened.run.path), 500)
+        session.test_picture(opened, 500)
 
 
 def test_a_run_without_its_data_starts_with_a_generated_picture(faces):
     assert actions.first_picture(faces).note.startswith("generated")
-    assert "data are not here" in shelf.test_rows(faces.run.path).missing
-    frame, chart = look.chart(faces.run.path)
+    assert "data are not here" in faces.rows.missing
+    frame, chart = look.chart(faces)
     assert chart.count("<text") == 4
     assert frame.side > 0
+
+
+# ---- files that change while the studio runs
+
+
+@pytest.fixture
+def mine(run, tmp_path) -> Path:
+    """A copy of the run that may be changed."""
+    return Path(shutil.copytree(run, tmp_path / "mine"))
+
+
+def train_on(path: Path) -> None:
+    """Other weights, as after `segma resume`."""
+    run = runs.read(path)
+    model = runs.load_model(run).requires_grad_(False)
+    for weights in model.parameters():
+        weights.mul_(0.9)
+    runs.save_model(run, model, runs.steps_done(run))
+
+
+def test_what_is_measured_and_trained_meanwhile_is_shown(mine, monkeypatch):
+    close, curves, results = look.overview(mine)
+    assert results == f"not measured yet: segma evaluate {mine}"
+    monkeypatch.setattr(sys, "argv", ["segma", "evaluate", str(mine)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert not stop.value.code
+    found = json.loads((mine / "results.json").read_text())
+    assert look.overview(mine) == (close, curves, report.as_text(found))
+    log = (mine / "log.jsonl").read_text().splitlines()
+    (mine / "log.jsonl").write_text("\n".join(log[: len(log) // 2]))
+    assert look.overview(mine)[0] == close
+    assert look.overview(mine)[1] != curves
+    train_on(mine)
+    assert look.overview(mine)[0] != close
+
+
+def test_a_run_that_was_trained_on_is_opened_with_its_new_weights(mine):
+    first = shelf.version(mine)
+    opened = shelf.opened(first)
+    assert shelf.opened(shelf.version(mine)) is opened  # read once
+    train_on(mine)
+    again = shelf.opened(shelf.version(mine))
+    z = opened.model.mixture.means
+    assert not np.array_equal(session.picture(again, z), session.picture(opened, z))
+    assert look.chart(again) != look.chart(opened)
+    assert again.rows is opened.rows  # the data are the same
+    assert shelf.opened(first) is opened  # what a page has open stays
+
+
+def test_data_that_have_come_are_found(mine):
+    (mine / "labels.json").rename(mine / "away")
+    before = shelf.opened(shelf.version(mine))
+    assert "labels.json is missing" in before.rows.missing
+    (mine / "away").rename(mine / "labels.json")
+    opened = shelf.opened(shelf.version(mine))
+    assert actions.first_picture(opened).word == "test:0"
+    assert look.chart(opened)[1].count("<circle") > look.chart(before)[1].count("<circle")
+
+
+def test_data_that_cannot_be_prepared_do_not_stop_the_studio(mine, monkeypatch):
+    def full(*_) -> None:
+        raise RunFailed("9.0 GB needed for the decoded pictures, 1.0 GB free")
+
+    monkeypatch.setattr(data, "load", full)
+    opened = shelf.opened(shelf.version(mine))
+    assert opened.rows.missing == "its data are not here: 9.0 GB needed for the decoded pictures, 1.0 GB free"
+    assert actions.first_picture(opened).note.startswith("generated")
+
+
+READ = """
+import sys
+from pathlib import Path
+
+from segma import data, runs, studio
+
+
+def told(name, read):
+    return lambda *given: print(name) or read(*given)
+
+
+data.load = told("data", data.load)
+runs.load_mixture = told("weights", runs.load_mixture)
+with studio.served(Path("digits")) as address:
+    sys.path.append(sys.argv[1])
+    from test_studio import load
+
+    load(address, "digits", "test")
+"""
+
+
+def test_a_run_is_read_once_until_its_first_picture(tmp_path):
+    """Under whatever name it was given: what is read at the start is what the page asks for."""
+    words = [sys.executable, "-c", READ, str(Path(__file__).parent)]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.split() == ["data", "weights"], done.stderr
 
 
 # ---- which runs
@@ -444,6 +542,17 @@ def test_runs_beside_are_listed_and_nothing_else(run, tmp_path):
     (tmp_path / "broken" / "config.json").write_text("{")
     (tmp_path / "notes.txt").write_text("")
     assert list(shelf.beside(tmp_path / "b")) == ["b", "a", *runs.come_along()]
+
+
+@pytest.mark.parametrize("content", ["[]", "[1]", "no shape"])
+def test_a_broken_run_beside_is_left_out(mine, content):
+    broken = Path(shutil.copytree(mine, mine.with_name("broken")))
+    if content == "no shape":
+        said = json.loads((mine / "config.json").read_text())
+        del said["data"]["shape"]
+        content = json.dumps(said)
+    (broken / "config.json").write_text(content)
+    assert list(shelf.beside(mine)) == ["mine", *runs.come_along()]
 
 
 def test_a_table_has_no_studio(tmp_path):
@@ -472,7 +581,7 @@ def test_models_that_come_along_are_offered(run, tmp_path, monkeypatch):
 
 
 def test_what_is_taken_away_calls_a_model_that_comes_along_by_its_name():
-    opened = shelf.opened(runs.come_along()["digits"])
+    opened = shelf.opened(shelf.version(runs.come_along()["digits"]))
     assert "run = runs.read(Path('digits'))" in export.start(opened)
     assert str(runs.TRAINED) not in export.samples_command(opened, 0, 0, 1.0)
 
@@ -512,29 +621,56 @@ def test_no_file_can_be_read_through_the_server(address, run, monkeypatch):
             assert answer.status_code in (403, 404), (prefix, file)
 
 
-def test_a_slider_beyond_its_limits_is_a_message(run, capfd):
-    """What the page would not send, to a studio of its own, whose terminal stays free of tracebacks."""
+def load(address: str, name: str, session: str) -> Callable:
+    """Load the page; `change(value)` then moves its second slider, by hand, and gives the server's answer."""
     import httpx
 
+    config = httpx.get(f"{address}config").json()
+    events = {d["api_name"]: d for d in config["dependencies"]}
+    named = {c["id"]: c for c in config["components"]}
+    load = next(d["id"] for d in config["dependencies"] if any(event == "load" for _, event in d["targets"]))
+    body = {"data": [name], "fn_index": load, "session_hash": session}
+    httpx.post(f"{address}gradio_api/queue/join", json=body)
+    with httpx.stream("GET", f"{address}gradio_api/queue/data?session_hash={session}", timeout=20) as answer:
+        assert any('"success":true' in line for line in answer.iter_lines())
+    start = [named[i]["props"].get("value") for i in events["change"]["inputs"]]
+
+    def change(value: object) -> str:
+        values = [*start[:4], value, *start[5:]]
+        body = {"data": values, "fn_index": events["change"]["id"], "session_hash": session}
+        answer = httpx.post(f"{address}gradio_api/run/predict", json=body)
+        assert answer.status_code == 200
+        return answer.text
+
+    return change
+
+
+def test_a_slider_beyond_its_limits_is_a_message(run, capfd):
+    """What the page would not send, to a studio of its own, whose terminal stays free of tracebacks."""
     with serving(run) as address:
-        config = httpx.get(f"{address}config").json()
-        events = {d["api_name"]: d for d in config["dependencies"]}
-        named = {c["id"]: c for c in config["components"]}
-        load = next(d["id"] for d in config["dependencies"] if any(event == "load" for _, event in d["targets"]))
-        body = {"data": [run.name], "fn_index": load, "session_hash": "test"}
-        httpx.post(f"{address}gradio_api/queue/join", json=body)
-        with httpx.stream("GET", f"{address}gradio_api/queue/data?session_hash=test", timeout=20) as answer:
-            assert any('"success":true' in line for line in answer.iter_lines())
-        start = [named[i]["props"].get("value") for i in events["change"]["inputs"]]
+        change = load(address, run.name, "test")
         for value in (0.5, 7, -1, None, "1", [1], 0.2):
-            values = [*start[:4], value, *start[5:]]
-            body = {"data": values, "fn_index": events["change"]["id"], "session_hash": "test"}
-            answer = httpx.post(f"{address}gradio_api/run/predict", json=body)
-            assert answer.status_code == 200
-            assert ("data:image/png" in answer.text) == (value in (0.5, 0.2)), value
+            assert ("data:image/png" in change(value)) == (value in (0.5, 0.2)), value
     said = capfd.readouterr().err
     assert said.startswith("opening the studio ...\n")
     assert "Traceback" not in said
+
+
+def test_a_page_keeps_its_weights_until_it_is_loaded_again(mine):
+    """A picture's code is of the weights that encoded it, and so is the map."""
+
+    def picture(answer: str) -> str:
+        return re.findall(r"data:image/png;base64,[^\\\"]+", answer)[0]
+
+    with serving(mine) as address:
+        change = load(address, "mine", "before")
+        before = picture(change(0.5))
+        train_on(mine)
+        assert picture(change(0.5)) == before
+        assert picture(load(address, "mine", "after")(0.5)) != before
+        for file in ("model.safetensors", "config.json"):
+            (mine / file).unlink()
+        assert picture(change(0.5)) == before  # nothing is read for a move
 
 
 @pytest.mark.parametrize("path", ["config", "/etc/passwd", "http://127.0.0.1:9/a.png", "http://example.com/a.png"])

@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from segma import critic, fast, launch, neighbours, train
+from segma import critic, fast, launch, neighbours, run_data, train
 from segma.config import Config
 from segma.cramer_wold import silverman, squared_distance
 from segma.data.arrays import Data
@@ -95,7 +95,7 @@ def test_a_hidden_label_never_reaches_a_loss(config):
     wrong[kept.max() + 1 :] = (wrong[kept.max() + 1 :] + 1) % 3
     results = []
     for labels in (whole.y_train, wrong):
-        few = launch.with_rows(dataclasses.replace(whole, y_train=labels), kept, np.empty(0, int))
+        few = run_data.with_rows(dataclasses.replace(whole, y_train=labels), kept, np.empty(0, int))
         results.append(run(config, torch.from_numpy(few.x_train), torch.from_numpy(few.y_train)))
     assert same(*results)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from segma import files, launch, runs
+from segma import files, measure, run_data, runs
 
 KEPT = ("labels.json", "log.jsonl")
 
@@ -26,9 +26,7 @@ def ship(run: Path, name: str) -> None:
     for file in KEPT:
         files.write(place / file, (run / file).read_bytes())
     shipped = runs.read(place)
-    files.write_json(
-        place / "results.json", launch.measure(shipped, launch.load_data(shipped), runs.load_model(shipped))
-    )
+    files.write_json(place / "results.json", measure.alone(shipped, run_data.load(shipped), runs.load_model(shipped)))
     sizes = {file.name: file.stat().st_size for file in place.iterdir()}
     print(json.dumps(sizes), f"{sum(sizes.values()):,} bytes")
 

@@ -203,30 +203,6 @@ def parse(name: str, value: Any) -> Any:
         raise InputError(f"{name} = {text!r}: wanted is {wanted}") from None
 
 
-def whole(name: str, text: str, low: int) -> int:
-    """A whole number as typed, not below `low`."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = low - 1
-    if value < low:
-        raise InputError(f"{name} {text}: wanted is a whole number, {low} or more")
-    return value
-
-
-def number(name: str, text: str, low: float = -math.inf) -> float:
-    """A number as typed, not below `low`."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value < low:
-        raise InputError(
-            f"{name} {text}: wanted is a number, as 0.5" + (f", {low:g} or more" if low > -math.inf else "")
-        )
-    return value
-
-
 def assignments(pairs: list[str]) -> dict[str, str]:
     """--set KEY=VALUE ... as a dict."""
     for pair in pairs:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageOps
 
-from segma import launch, runs
+from segma import run_data, runs
 from segma.data import folder, table
 from segma.data.pictures import GREY, picture
 from segma.data.values import images_or_table
@@ -44,7 +44,7 @@ def read(
     few = None
     for word in words:
         if test := re.fullmatch(r"test:(\d+)", word):
-            few = few or launch.load_data(run, source.data_dir, source.progress)
+            few = few or run_data.load(run, source.data_dir, source.progress)
             row = int(test[1])
             if row >= len(few.x_test):
                 there = f"test:0 to test:{len(few.x_test) - 1}" if len(few.x_test) else "files: it has no test split"

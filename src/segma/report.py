@@ -1,14 +1,10 @@
-"""What `segma evaluate` measures of a run and how it is told: the error, FID and its relatives, editing scores."""
+"""What a training has and what was measured, for a person to read."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from segma import draw, files, launch, plots, runs
-from segma.baselines import AnyModel, classifies
 from segma.data.arrays import Data, some_rows
 from segma.data.sources import counts
-from segma.errors import InputError
-from segma.metrics import accuracy, editing, fid
+from segma.metrics import accuracy
 from segma.model import Model, encode_rows
 from segma.record import Job
 
@@ -21,9 +17,7 @@ UNFILLED_NOTE = (
 FEW = 5000  # training rows that are enough to see it
 DOUBT, DOUBTFUL = 0.1, ", too large to trust its scores"  # of a judge, from that error of its own on
 NAMED = 20  # classes whose labels are counted in a line
-SAMPLES = 10_000  # of the FID protocol; fewer are measured against as few real images, and marked
 FIDS = {"fid": "FID", "interpolation_fid": "interpolation FID", "reconstruction_fid": "reconstruction FID"}
-SCORED = (*FIDS, "kid", "per_class_fid", "interpolation_fid_at", "editing")  # what only an option measures
 
 
 def in_hand(few: Data) -> str:
@@ -32,61 +26,6 @@ def in_hand(few: Data) -> str:
     named = [f"{name}: {count}" for name, count in found["classes"].items()]
     shown = ", ".join(named[:NAMED]) + (f", and {len(named) - NAMED} more classes" if len(named) > NAMED else "")
     return f"{found['n']:,} samples, {found['n'] - found['unlabelled']:,} of them labelled ({shown})"
-
-
-def measure(
-    run: runs.Run,
-    model: AnyModel,
-    data_dir: Path | None = None,
-    inception: Path | None = None,
-    samples: int | None = None,
-    with_editing: bool = False,
-    progress: Callable | None = None,
-    samples_alone: bool = False,
-) -> dict:
-    """The numbers of a run, each with its protocol; FID where `samples` says how many images to generate for it, and
-    with editing scores also along interpolations; `samples_alone` leaves out all FIDs but that of samples.
-
-    What an earlier call measured of the same weights is kept.
-    """
-    if with_editing and not (isinstance(model, Model) and classifies(run.config)):
-        raise InputError(f"--editing: {run.path} is of the model {run.config.model} without one Gaussian per class")
-    few = launch.load_data(run, data_dir, progress)
-    results = basic(run, few, model)
-    if samples is not None:
-        place = launch.data_place(run, data_dir)
-        rows = samples if samples < SAMPLES else None
-        along = fid.ALONG if with_editing else ()
-        found = fid.scores(model, few, inception, place, samples, 0, progress, rows, along, samples_alone)
-        results |= _each_with_protocol(found)
-        if with_editing:
-            picture = plots.interpolation(results["interpolation_fid_at"])
-            runs.keep(run, "interpolation.png", draw.png(picture))
-    if with_editing and isinstance(model, Model):
-        results["editing"] = editing.scores(model, launch.with_all_labels(run, data_dir, progress))
-        runs.keep(run, "editing.png", draw.png(plots.editing(results["editing"])))
-    return results
-
-
-def basic(run: runs.Run, few: Data, model: AnyModel) -> dict:
-    """What takes no option to measure, with what options measured of the same weights before."""
-    return earlier(run) | launch.measure(run, few, model)
-
-
-def earlier(run: runs.Run) -> dict:
-    """What results.json has of the options' scores, if they are of the weights that are there now."""
-    try:
-        old = files.read_json(run.path / "results.json")
-        same = old["protocol"]["steps"] == runs.steps_done(run)
-    except (InputError, KeyError, TypeError):
-        return {}
-    return {name: old[name] for name in SCORED if same and name in old}
-
-
-def _each_with_protocol(found: dict) -> dict:
-    protocol = found.pop("protocol")
-    found["per_class_fid"] = {"test": found["per_class_fid"]}
-    return {name: values | {"protocol": protocol} for name, values in found.items()}
 
 
 def as_text(results: dict) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from segma import draw, files, latent, launch, plots, runs
+from segma import draw, files, latent, plots, run_data, runs
 from segma.errors import InputError
 from segma.inputs import Source
 from segma.model import encode_rows
@@ -78,7 +78,7 @@ def write_map(source: Source, out: Path) -> list[str]:
     if run.data["where"] is None:
         notes = [f"{run.path} does not keep the arrays it was fitted on in Python: the map has the components alone"]
     else:
-        few = launch.load_data(run, source.data_dir, source.progress)
+        few = run_data.load(run, source.data_dir, source.progress)
         x, y = (few.x_test, few.y_test) if len(few.x_test) else (few.x_train, few.y_train)
         rows = np.unique(np.linspace(0, len(x) - 1, min(len(x), MAPPED)).astype(int))
         x, y = x[rows], y[rows]

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from segma import draw, files, launch, plots, runs
-from segma import report as tell
+from segma import draw, files, launch, measure, plots, run_data, runs
 from segma.baselines import RIVALS
 from segma.config import Config, check_names, parse
 from segma.errors import InputError
@@ -79,7 +78,7 @@ def open_jobs(
     for cell, config in zip(cells, configs, strict=True):  # all of them, before anything is made
         if config.model in RIVALS:
             raise InputError(f"model = {config.model!r}: a sweep trains segma and cwae; train this one by itself")
-        launch.choose_rows(whole, config)
+        run_data.choose_rows(whole, config)
         if not len(whole.x_test) and not config.holdout:
             raise InputError(f"{whole.name} has no test split to compare on; give one, or --set holdout=0.2")
         path = out / folder_name(cell)
@@ -139,7 +138,7 @@ def report(out: Path, cells: Sequence[dict[str, str]], jobs: Sequence[Job]) -> l
     for cell, job in zip(cells, jobs, strict=True):
         row: dict = {**cell, "run": str(job.run.path)}
         if job.finished:
-            found = tell.basic(job.run, job.data, runs.load_model(job.run, job.device))
+            found = measure.basic(job.run, job.data, runs.load_model(job.run, job.device))
             files.write_json(job.run.path / "results.json", found)
             wrong = found.get("test_error", found.get("validation_error"))
             row |= {"error": wrong, **{name: found[name] for name in MEASURED if name != "error"}}

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from segma.cli.options import AsJson, DataDir, Device, RunPath, Shown, bar
+from segma.cli.options import MOST_SEEDS, AsJson, DataDir, Device, RunPath, Shown, bar, whole
 from segma.errors import InputError, RunFailed
 
 
@@ -29,15 +29,14 @@ def evaluate(
 
     Test error, confusion matrix, reconstruction error and log d^2, kept in the run's results.json.
     """
-    from segma import launch, report, runs
-    from segma.config import whole
+    from segma import launch, measure, runs
 
     for name, given in (("--samples", samples), ("--inception", inception)):
         if given is not None and not fid:
             raise InputError(f"{name} {given} is for FID: it goes with --fid")
     count, opened = whole("--samples", samples or "10000", 2), runs.read(run)
     model = runs.load_model(opened, launch.choose_device(device))
-    results = report.measure(opened, model, data_dir, inception, count if fid else None, editing, bar)
+    results = measure.scores(opened, model, data_dir, inception, count if fid else None, editing, bar)
     show_results(opened, results, as_json)
 
 
@@ -62,7 +61,6 @@ def reproduce(
     """The paper's tables and figures, measured, beside the paper's numbers."""
     from segma import launch, progress
     from segma import reproduce as again
-    from segma.config import whole
     from segma.reproduce.cells import Work
 
     wanted, named = again.chosen(items), again.named(only)
@@ -82,7 +80,7 @@ def reproduce(
         work = Work(
             data,
             launch.read_data(data, {}, data_dir, bar),
-            whole("--seeds", seeds, 1),
+            whole("--seeds", seeds, 1, MOST_SEEDS),
             budget,
             folder,
             data_dir,

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from segma.cli.measuring import show_results
-from segma.cli.options import AsJson, DataDir, DataName, Device, bar
+from segma.cli.options import MOST_SEEDS, AsJson, DataDir, DataName, Device, bar, whole
 from segma.errors import InputError, RunFailed
 
 BUSY = 0.75  # of the threads: a load from which others are likely in the way
@@ -78,9 +78,9 @@ def sweep(
     """Train a grid of settings and seeds at once, and compare."""
     from segma import launch, progress
     from segma import sweep as many
-    from segma.config import assignments, whole
+    from segma.config import assignments
 
-    cells, changes = many.grid(grid, whole("--seeds", seeds, 1)), assignments(settings or [])
+    cells, changes = many.grid(grid, whole("--seeds", seeds, 1, MOST_SEEDS)), assignments(settings or [])
     for key in cells[0].keys() & changes.keys():
         raise InputError(f"--set {key}={changes[key]}: {key} is already in the grid")
     folder = out or launch.free_name(f"{Path(data).stem}-sweep")
@@ -104,7 +104,7 @@ def sweep(
 def _train(job: Any, where: str = "") -> None:
     """Train with a live bar; the first Ctrl-C saves and says how to go on, `where` too if that has to be said. Of
     several processes the first speaks."""
-    from segma import distributed, launch, progress, report
+    from segma import distributed, launch, measure, progress, report
 
     again = f"segma resume {job.run.path}{where}"
     with progress.interruptible() as interrupted:
@@ -129,7 +129,7 @@ def _train(job: Any, where: str = "") -> None:
         raise typer.Exit(1)
     model = job.state.result.eval()
     if len(job.data.x_test):
-        show_results(job.run, report.basic(job.run, job.data, model), as_json=False)
+        show_results(job.run, measure.basic(job.run, job.data, model), as_json=False)
     else:
         for line in report.untested(job):
             print(line)

@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from segma.cli.options import AsJson, DataDir, Images, Out, RunPath, Shown, SourceClass, Steps, bar
+from segma.cli.options import (
+    MOST_SEED,
+    AsJson,
+    DataDir,
+    Images,
+    Out,
+    RunPath,
+    Shown,
+    SourceClass,
+    Steps,
+    bar,
+    number,
+    whole,
+)
 from segma.errors import InputError
 
 
@@ -54,10 +67,9 @@ def sample(
 ) -> None:
     """Generate new samples, by class, as a picture."""
     from segma import apply, runs
-    from segma.config import number, whole
 
     wide = number("--spread", spread, 0)
-    apply.write_samples(runs.read(run), label or [], whole("-n", n, 1), whole("--seed", seed, 0), out, wide)
+    apply.write_samples(runs.read(run), label or [], whole("-n", n, 1), whole("--seed", seed, 0, MOST_SEED), out, wide)
     print(f"wrote {out}")
 
 
@@ -73,7 +85,6 @@ def interpolate(
 ) -> None:
     """What lies between two samples, as a strip or an animation."""
     from segma import edit, inputs, runs
-    from segma.config import whole
 
     source = inputs.Source(runs.read(run), data_dir, bar, shown)
     _wrote(out, edit.interpolate(source, a, b, whole("--steps", steps, 2), path, out))
@@ -91,7 +102,6 @@ def transfer(
 ) -> None:
     """Samples on their way to another class, in their own style."""
     from segma import edit, inputs, runs
-    from segma.config import whole
 
     if len(to) > 1:
         raise InputError(f"--to {' --to '.join(to)}: one class at a time; a call for each")
@@ -114,7 +124,6 @@ def intensify(
 ) -> None:
     """Samples with more, or less, of what marks their class."""
     from segma import edit, inputs, runs
-    from segma.config import number, whole
 
     given = inputs.Source(runs.read(run), data_dir, bar, shown)
     far, n = number("--alpha", alpha), whole("--steps", steps, 2)
@@ -147,10 +156,9 @@ def studio(
     except ImportError:
         raise InputError("the studio is not part of this installation") from None
     from segma import runs
-    from segma.config import whole
 
     web.library()
-    at = None if port is None else whole("--port", port, 1)
+    at = None if port is None else whole("--port", port, 1, 65535)
     web.check_place(host, at)
     web.serve(run or runs.come_along()["mnist"], host, at, browser, lambda line: print(line, flush=True))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from segma import files, launch, report, runs, sweep
+from segma import files, launch, measure, runs, sweep
 from segma.baselines import RIVALS
 from segma.config import Config
 from segma.data import data_dir
@@ -57,12 +57,12 @@ class Work:
 
     @property
     def samples(self) -> int:
-        return self.fid_samples or (QUICK_SAMPLES if self.budget == "quick" else report.SAMPLES)
+        return self.fid_samples or (QUICK_SAMPLES if self.budget == "quick" else measure.SAMPLES)
 
     @property
     def grid_samples(self) -> int:
         """For each model of a grid, of which there are many."""
-        return self.fid_samples or (QUICK_GRID_SAMPLES if self.budget == "quick" else report.SAMPLES)
+        return self.fid_samples or (QUICK_GRID_SAMPLES if self.budget == "quick" else measure.SAMPLES)
 
     @property
     def weights(self) -> Path | None:
@@ -187,7 +187,7 @@ def measured(work: Work, job: Job, samples: int | None, alone: bool = False) -> 
     `alone` leaves out interpolations and reconstructions.
     """
     wanted = samples if work.weights and len(job.run.shape) == 3 else None
-    earlier = report.earlier(job.run)
+    earlier = measure.earlier(job.run)
     if wanted and earlier.get("fid", {}).get("protocol", {}).get("samples") == wanted:
         wanted = None
     if wanted:
@@ -195,9 +195,9 @@ def measured(work: Work, job: Job, samples: int | None, alone: bool = False) -> 
         work.say(f"{job.run.path.name}: FID of {wanted} samples{slow}")
     model = runs.load_model(job.run, job.device)
     if wanted is None:
-        found = report.basic(job.run, job.data, model)
+        found = measure.basic(job.run, job.data, model)
     else:
-        found = report.measure(job.run, model, work.data_dir, work.weights, wanted, False, work.progress, alone)
+        found = measure.scores(job.run, model, work.data_dir, work.weights, wanted, False, work.progress, alone)
     files.write_json(job.run.path / "results.json", found)
     return found
 

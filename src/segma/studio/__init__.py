@@ -26,11 +26,10 @@ def served(run: Path, host: str = "127.0.0.1", port: int | None = None, browser:
         library()
         import gradio as gr
 
-        from segma.studio import app, shelf, uploads
+        from segma.studio import app, uploads
 
         blocks = app.page(run)
         blocks.queue(default_concurrency_limit=8)
-        shelf.test_rows(run)  # now, and not when the first person waits
         sans, mono = gr.themes.Font("system-ui"), gr.themes.Font("ui-monospace")
         theme = gr.themes.Default(
             primary_hue="blue", font=[sans, gr.themes.Font("sans-serif")], font_mono=[mono, gr.themes.Font("monospace")]

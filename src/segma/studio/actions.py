@@ -13,7 +13,7 @@ import torch
 
 from segma import apply, draw
 from segma.errors import InputError
-from segma.studio import export, look, session, shelf, uploads, view
+from segma.studio import export, look, session, uploads, view
 from segma.studio.session import Edit, Given, History
 from segma.studio.shelf import Opened
 
@@ -23,7 +23,7 @@ Shown = tuple[Any, ...]  # history, stage, bars, marker, undo, redo
 def shown(opened: Opened, given: Given, history: History) -> Shown:
     """The picture where the history stands, and all that follows it."""
     z = session.code(opened, given, history.now)
-    frame, _ = look.chart(opened.run.path)
+    frame, _ = look.chart(opened)
     places = session.place(opened, torch.from_numpy(given.z)), session.place(opened, z)
     now = session.picture(opened, z)[0]
     return (
@@ -63,17 +63,15 @@ def fresh(opened: Opened, given: Given) -> tuple[Given, str, Shown]:
 
 def first_picture(opened: Opened) -> Given:
     """The first of the test split, or, where there is none, a generated one."""
-    rows = shelf.test_rows(opened.run.path)
-    if rows.missing:
+    if opened.rows.missing:
         return session.sampled_picture(opened, 0, export.SAMPLES, 0, 1.0, 0)
-    return session.test_picture(opened, rows, 0)
+    return session.test_picture(opened, 0)
 
 
-def another_row(path: Path) -> int:
-    rows = shelf.test_rows(path)
-    if rows.missing:
-        raise InputError(f"there are no test pictures: {rows.missing}")
-    return random.randrange(len(rows.x))
+def another_row(opened: Opened) -> int:
+    if opened.rows.missing:
+        raise InputError(f"there are no test pictures: {opened.rows.missing}")
+    return random.randrange(len(opened.rows.x))
 
 
 def uploaded(opened: Opened, file: str) -> Given:
@@ -86,13 +84,13 @@ def changed(opened: Opened, given: Given, history: History, edit: Edit) -> Shown
 
 def moved(opened: Opened, given: Given, history: History, at: dict) -> Edit:
     """To the place on the map that was pointed at."""
-    frame, _ = look.chart(opened.run.path)
+    frame, _ = look.chart(opened)
     return session.moved(opened, given, history.now, frame.on_plane(number(at, "x"), number(at, "y")))
 
 
 def pointed(opened: Opened, at: dict) -> int | None:
     """The class in whose circle the map was pointed at, if any."""
-    frame, _ = look.chart(opened.run.path)
+    frame, _ = look.chart(opened)
     return session.class_at(opened, frame.on_plane(number(at, "x"), number(at, "y")))
 
 
@@ -123,21 +121,20 @@ def about(opened: Opened) -> list[Any]:
         f'<p class="note">{view.escape(text)}</p>',
         gr.Tabs(selected="attributes" if opened.levers else "towards"),
         gr.Tab(visible=bool(opened.levers)),
-        look.chart(opened.run.path)[1],
+        look.chart(opened)[1],
         look.paper(opened),
         gr.Accordion(visible=c == 1),
-        gr.Row(visible=not shelf.test_rows(opened.run.path).missing),
+        gr.Row(visible=not opened.rows.missing),
         gr.Dropdown(choices=list(names), value=names[0]),
     ]
 
 
 def other_picture(opened: Opened, given: Given) -> Given:
     """Something to go to, while nobody has chosen: the test picture after the open one, else a new sample."""
-    rows = shelf.test_rows(opened.run.path)
-    if rows.missing:
+    if opened.rows.missing:
         return session.sampled_picture(opened, len(opened.run.classes) - 1, export.SAMPLES, 0, 1.0, 0)
     row = int(given.word.removeprefix("test:")) + 1 if given.word.startswith("test:") else 1
-    return session.test_picture(opened, rows, row % len(rows.x))
+    return session.test_picture(opened, row % len(opened.rows.x))
 
 
 def wanted(opened: Opened, label: str, seed: float | None, spread: float) -> tuple[int, int, float]:

@@ -9,6 +9,7 @@ import gradio as gr
 
 from segma.errors import InputError
 from segma.studio import panels, shelf, wiring
+from segma.studio.shelf import Version
 
 ABOUT = "Open an image, change what it is, watch it change. Everything stays on this computer."
 
@@ -20,7 +21,8 @@ def page(start: Path) -> gr.Blocks:
     classes, attributes = (max(numbers) for numbers in zip(*needs, strict=True))
     with gr.Blocks(title="segma studio", analytics_enabled=False, delete_cache=(600, 600)) as blocks:
         p = SimpleNamespace(given=gr.State(), history=gr.State(), first=gr.State(), last=gr.State())
-        p.path = gr.State(next(iter(found.values())))  # of the run that is open, whatever the list says
+        # of the run that is open, whatever the list says; its data are read now, and not when the first person waits
+        p.version = gr.State(shelf.version(next(iter(found.values()))))
         with gr.Row(elem_id="top"):
             gr.HTML(f"<h1>segma studio</h1><p>{ABOUT}</p>", elem_id="title")
             p.run = gr.Dropdown(
@@ -60,20 +62,20 @@ def listener(p: SimpleNamespace) -> Callable:
     message, and the page stays as it was. With `event`, act's last argument is what the browser says happened."""
 
     def on(events: Sequence, act: Callable, inputs: list, outputs: list, event: bool = False, **options: Any) -> None:
-        def run(path: Path, *values: Any) -> Any:
+        def run(version: Version, *values: Any) -> Any:
             try:
                 for control, value in zip(inputs, values, strict=False):  # there is one value more with an event
                     panels.check(control, value)
-                return act(shelf.opened(path), *values)
+                return act(shelf.opened(version), *values)
             except InputError as problem:
                 wiring.warn(problem)
                 return [gr.skip() for _ in outputs]
 
-        def run_with_event(happened: gr.EventData, path: Path, *values: Any) -> Any:
-            return run(path, *values, happened._data)
+        def run_with_event(happened: gr.EventData, version: Version, *values: Any) -> Any:
+            return run(version, *values, happened._data)
 
         fn = run_with_event if event else run
         options = {"api_visibility": "private", "show_progress": "hidden"} | options
-        gr.on(list(events), fn, [p.path, *inputs], outputs, **options)
+        gr.on(list(events), fn, [p.version, *inputs], outputs, **options)
 
     return on

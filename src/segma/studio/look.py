@@ -14,11 +14,10 @@ from segma.studio.shelf import Opened
 
 
 @lru_cache(maxsize=8)
-def chart(path: Path) -> tuple[view.Frame, str]:
+def chart(opened: Opened) -> tuple[view.Frame, str]:
     """The map of a run: which part of the plane it shows, and the picture of it."""
-    opened, rows = shelf.opened(path), shelf.test_rows(path)
+    rows, mixture = opened.rows, opened.model.mixture
     few = np.unique(np.linspace(0, max(len(rows.x) - 1, 0), view.DOTS).astype(int)) if len(rows.x) else []
-    mixture = opened.model.mixture
     with torch.inference_mode():
         z = encode_rows(opened.model, np.asarray(rows.x[few])) if len(few) else mixture.means[:0]
         points, centres = (latent.on_plane(codes, mixture).numpy() for codes in (z, mixture.means))
@@ -40,10 +39,16 @@ def paper(opened: Opened) -> str:
     )
 
 
-@lru_cache(maxsize=8)
 def overview(path: Path) -> tuple[str, str, str]:
-    """The class map, the training curves and the results of a run; where something is missing, why."""
-    run = shelf.opened(path).run
+    """The class map, the training curves and the results that a run has now; where something is missing, why."""
+    weights, log = shelf.written(path / "model.safetensors"), shelf.written(path / "log.jsonl")
+    return *pictures(path, weights, log), results(path)
+
+
+@lru_cache(maxsize=8)
+def pictures(path: Path, weights: int, log: int) -> tuple[str, str]:
+    """The class map and the training curves, drawn once while the files, written then, stay."""
+    run = runs.read(path)
     close = "one class: nothing to compare" if len(run.classes) < 2 else ""
     if not close:
         close = view.plot(
@@ -53,7 +58,7 @@ def overview(path: Path) -> tuple[str, str, str]:
         curves = view.plot(plots.training_curves(apply.training_log(run)), "training curves")
     except InputError as problem:
         curves = view.escape(problem)
-    return close, curves, results(path)
+    return close, curves
 
 
 def results(path: Path) -> str:

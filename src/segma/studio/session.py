@@ -10,7 +10,7 @@ from torch import Tensor
 from segma import apply, draw, latent
 from segma.errors import InputError
 from segma.model import classify_rows, decode_rows, encode_rows
-from segma.studio.shelf import Opened, Rows
+from segma.studio.shelf import Opened
 
 TOGETHER = 1.0  # seconds: changes of one control that follow each other so closely are one step to undo
 
@@ -54,7 +54,8 @@ def begin(opened: Opened, x: np.ndarray, word: str, note: str, drawn: tuple | No
     return Given(x, z.numpy(), word, note, drawn)
 
 
-def test_picture(opened: Opened, rows: Rows, row: int) -> Given:
+def test_picture(opened: Opened, row: int) -> Given:
+    rows = opened.rows
     if rows.missing:
         raise InputError(f"there are no test pictures: {rows.missing}")
     if not 0 <= row < len(rows.x):

@@ -1,23 +1,26 @@
 """The runs that a studio shows: the one it was started with, those beside it, those that come with segma."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from segma import attributes, launch, runs
-from segma.errors import InputError
+from segma import attributes, run_data, runs
+from segma.errors import InputError, RunFailed
 from segma.model import Model
 
 
-class Opened(NamedTuple):
-    """A run ready to use."""
+class Version(NamedTuple):
+    """A run as a page found it. A page goes on with it until it is loaded again, whatever becomes of the files: its
+    picture, code and map belong together."""
 
-    run: runs.Run
-    model: Model
-    levers: tuple["Lever", ...]  # of the attributes that its classes are products of
+    path: Path
+    settings: int  # when they were written
+    weights: int
+    missing: str  # why there is no test split
 
 
 class Lever(NamedTuple):
@@ -36,9 +39,19 @@ class Lever(NamedTuple):
 class Rows(NamedTuple):
     """The test split, or why there is none."""
 
-    x: np.ndarray
-    y: np.ndarray
+    x: np.ndarray = np.empty(0)
+    y: np.ndarray = np.empty(0, int)
     missing: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A run ready to use."""
+
+    run: runs.Run
+    model: Model
+    levers: tuple[Lever, ...]  # of the attributes that its classes are products of
+    rows: Rows
 
 
 def beside(path: Path) -> dict[str, Path]:
@@ -82,10 +95,29 @@ def usable(path: Path) -> bool:
     return (path / "model.safetensors").is_file() and len(run.shape) == 3 and run.config.model == "segma"
 
 
+def written(file: Path) -> int:
+    """When, in nanoseconds; 0 where it is not there, which whoever reads it will say."""
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def version(path: Path) -> Version:
+    """What there is now. Where its data cannot be had, a run still edits files and generates."""
+    settings, weights = written(path / "config.json"), written(path / "model.safetensors")
+    try:
+        missing = test_rows(path, settings).missing
+    except (InputError, RunFailed, OSError) as problem:
+        missing = f"its data are not here: {problem}"
+    return Version(path, settings, weights, missing)
+
+
 @lru_cache(maxsize=8)
-def opened(path: Path) -> Opened:
-    run = runs.read(path)
-    return Opened(run, runs.load_mixture(run).requires_grad_(False), levers(run.classes))
+def opened(version: Version) -> Opened:
+    run = runs.read(version.path)
+    rows = Rows(missing=version.missing) if version.missing else test_rows(version.path, version.settings)
+    return Opened(run, runs.load_mixture(run).requires_grad_(False), levers(run.classes), rows)
 
 
 def levers(classes: tuple[str, ...]) -> tuple[Lever, ...]:
@@ -101,11 +133,7 @@ def levers(classes: tuple[str, ...]) -> tuple[Lever, ...]:
 
 
 @lru_cache(maxsize=8)
-def test_rows(path: Path) -> Rows:
-    """Read when first asked for; where its data cannot be had, a run still edits files and generates."""
-    run = runs.read(path)
-    try:
-        few = launch.load_data(run)
-    except (InputError, OSError) as problem:
-        return Rows(np.empty((0, *run.shape)), np.empty(0, int), f"its data are not here: {problem}")
+def test_rows(path: Path, settings: int) -> Rows:
+    """Read once while the settings, written then, stay; what fails is tried again."""
+    few = run_data.load(runs.read(path))
     return Rows(few.x_test, few.y_test, "" if len(few.x_test) else "its data have no test split")

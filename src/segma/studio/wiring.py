@@ -11,7 +11,7 @@ from segma import apply
 from segma.errors import InputError
 from segma.studio import actions, export, look, session, shelf, view
 from segma.studio.session import Given, History
-from segma.studio.shelf import Opened
+from segma.studio.shelf import Opened, Version
 
 
 def warn(problem: object) -> None:
@@ -48,7 +48,8 @@ def wire_start(p: SimpleNamespace, blocks: gr.Blocks, known: Callable[[], dict[s
     def switch(found: dict[str, Path], name: str) -> list:
         if name not in found:
             raise InputError(f"run {name}: allowed are {', '.join(found)}")
-        opened = shelf.opened(found[name])
+        version = shelf.version(found[name])
+        opened = shelf.opened(version)
         start = fresh(p, opened, actions.first_picture(opened))[: -len(p.sliders)]
         labels = actions.slider_labels(opened, p.classes, p.attributes)
         sliders = [gr.Slider(value=0, label=text or "", visible=text is not None) for text in labels]
@@ -56,24 +57,24 @@ def wire_start(p: SimpleNamespace, blocks: gr.Blocks, known: Callable[[], dict[s
         ends = [None, None, "", "", "", hidden, hidden]
         listed = gr.Dropdown(list(found), value=name)
         parts = [gr.Tabs(selected="edit"), *actions.about(opened), *sliders, 1.0, *start, 0, *ends, "", ""]
-        return [listed, found[name], *parts]
+        return [listed, version, *parts]
 
-    def choose(name: str, path: Path) -> list:
+    def choose(name: str, version: Version) -> list:
         try:
             return switch(known(), name)
         except InputError as problem:  # the list goes back to the run that is open
             warn(problem)
-            return [gr.Dropdown(value=path.name), *(gr.skip() for _ in outputs[1:])]
+            return [gr.Dropdown(value=version.path.name), *(gr.skip() for _ in outputs[1:])]
 
     parts = [p.tabs, p.about, p.edit.tabs, p.edit.attribute_tab, p.edit.area]
     parts += [p.open.canvas, p.open.drawing, p.open.tests, p.new.label, *p.sliders]
     way = p.between
     ends = [p.first, p.last, way.start, way.end, way.strip, way.python, way.shell]
     start = p.fresh[: -len(p.sliders)]
-    outputs = [p.run, p.path, *parts, *start, p.open.row, *ends, p.new.samples, p.new.shell]
+    outputs = [p.run, p.version, *parts, *start, p.open.row, *ends, p.new.samples, p.new.shell]
     options: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-    p.run.input(choose, [p.run, p.path], outputs, **options)
-    blocks.load(lambda name: choose(name, p.path.value), [p.run], outputs, **options)
+    p.run.input(choose, [p.run, p.version], outputs, **options)
+    blocks.load(lambda name: choose(name, p.version.value), [p.run], outputs, **options)
 
 
 def wire_opening(p: SimpleNamespace, on: Callable) -> None:
@@ -91,11 +92,10 @@ def wire_opening(p: SimpleNamespace, on: Callable) -> None:
         return fresh(p, opened, session.inverted(opened, given))
 
     def row(opened: Opened, number: float | None) -> list:
-        rows = shelf.test_rows(opened.run.path)
-        return fresh(p, opened, session.test_picture(opened, rows, int(number or 0)))
+        return fresh(p, opened, session.test_picture(opened, int(number or 0)))
 
     def another(opened: Opened) -> list:
-        number = actions.another_row(opened.run.path)
+        number = actions.another_row(opened)
         return [number, *row(opened, number)]
 
     on([p.open.upload.upload], upload, [p.open.upload], [p.open.upload, *p.fresh])
