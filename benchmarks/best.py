@@ -97,7 +97,7 @@ def rows(args: argparse.Namespace) -> list[Row]:
     """Those that are wanted. Settings, data, FID's weights and runs that are there are looked at before anything
     trains."""
     if args.fid:
-        inception.find(None, data.data_dir())
+        inception.find(None, data.directory())
     parts = LEFT_OUT[args.data] if args.left_out else {str(seed): "" for seed in range(args.seeds)}
     whole = launch.read_data(args.data, {}, None, None)
     wanted = []

@@ -324,7 +324,7 @@ def test_data_commands(call, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["train", "digts"], "did you mean digits?"),
+        (["train", "digts"], "did you mean 'digits'?"),
         (["train", "digits", "--set", "betta=3"], "unknown setting 'betta': did you mean 'beta'?"),
         (["train", "digits", "--recipe", "worst"], "recipe 'worst': allowed are best, paper"),
         (["train", "digits", "--model", "gan"], "model = 'gan': allowed are segma"),
@@ -342,6 +342,7 @@ def test_data_commands(call, tmp_path):
         (["trian"], "trian"),
         (["help"], "No such command 'help'; segma --help lists them"),
         (["train", "digits", "--alpha", "5"], "settings are --set NAME=VALUE"),
+        (["resume", "RUN", "--epochs", "5"], "a run goes on as it began"),
         (["train", "digits", "--set", " betta = 3"], "unknown setting 'betta': did you mean 'beta'?"),
         (["train", "digits", "--set", "alpha=1e20"], "allowed is 0 to 1000000000"),
         (["classify", "RUN/config.json", "RUN"], "is a file, and a run is a folder; the run is named first"),
@@ -415,3 +416,4 @@ def test_help_of_every_command(call):
     for command in ("train", "resume", "evaluate", "classify", "sample", "data"):
         assert re.search(rf"^  {command} ", out, re.MULTILINE)
         assert call(command, "--help")[0] == 0
+        assert call(command, "-h") == call(command, "--help")

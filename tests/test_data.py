@@ -88,7 +88,7 @@ def test_minus_one_among_strings_is_unlabelled():
 
 
 def test_npz(tmp_path):
-    x = np.arange(4 * 3 * 2, dtype=np.uint8).reshape(4, 3, 2)
+    x = 10 * np.arange(4 * 3 * 2, dtype=np.uint8).reshape(4, 3, 2)
     np.savez(tmp_path / "mine.npz", x_train=x, y_train=[7, 3, -1, 9], x_test=x[:3], y_test=[9, -1, 3])
     d = data.load(tmp_path / "mine.npz")
     assert (d.name, d.kind, d.shape, d.classes) == ("mine", "image", (3, 2, 1), ("3", "7", "9"))
@@ -109,6 +109,17 @@ def test_npz(tmp_path):
     assert d.classes == ("a", "b")
     assert d.y_train.tolist() == [1, -1, 0]
     assert d.y_test.tolist() == [1]
+
+
+@pytest.mark.parametrize(("high", "told"), [(16, True), (31, True), (32, False), (0, False)])
+def test_pictures_of_another_range_than_bytes_are_told(tmp_path, recwarn, high, told):
+    x = np.zeros((4, 3, 3), np.uint8)
+    x[-1, 0, 0] = high
+    np.savez(tmp_path / "dark.npz", x_train=x, y_train=[0, 1, 0, 1])
+    data.load(tmp_path / "dark.npz")
+    said = [str(warning.message) for warning in recwarn]
+    assert len(said) == told
+    assert all(f"dark.npz: x_train: whole numbers up to {high} count as 0 to 255" in line for line in said)
 
 
 def small(n: int = 5, **changes: object) -> Data:
@@ -275,7 +286,7 @@ def test_celeba_npz(tmp_path):
 
 
 def real(name: str) -> Path:
-    where = data.data_dir()
+    where = data.directory()
     if {row["name"]: row["status"] for row in sources.listing(where)}[name] != "ready":
         pytest.skip(f"no {name} under {where}; set SEGMA_DATA")
     return where

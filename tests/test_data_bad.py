@@ -474,7 +474,7 @@ def test_folders_with_too_little(tmp_path):
         ("file,label\n../secret.png,x\n", ("line 2", "../secret.png", "outside")),
         ("file,label\n/etc/passwd,x\n", ("line 2", "/etc/passwd", "outside")),
         ("file,label\na/1.png,x\n", ("one class (x)",)),
-        ("file,label\na/1.png,-1\nb/1.png,x\n", ("-1", "empty label")),
+        ("file,label\na/1.png,-1\nb/1.png,x\n", ("one class (x)",)),
         (b"file,label\na/1.png,\xff\n", ("UTF-8",)),
     ],
 )
@@ -485,14 +485,23 @@ def test_labels_csv(tmp_path, text, pieces):
         folder.load(tmp_path)
 
 
+def test_a_folder_called_as_no_label(tmp_path):
+    two_classes(tmp_path)
+    (tmp_path / "a").rename(tmp_path / "-1")
+    with refused(tmp_path, "a class named -1", "unlabeled/"):
+        folder.load(tmp_path)
+
+
 # ---- names and sources
 
 
 def test_names_of_nothing(tmp_path):
-    with refused("'mnits'", "digits, mnist, svhn, celeba", "did you mean mnist?"):
+    with refused("'mnits'", "did you mean 'mnist'?"):
         data.load("mnits")
-    with refused("'zzzzzz'", "digits, mnist, svhn, celeba"):
+    with refused("'zzzzzz'", "digits, mnist, svhn, celeba, an .npz, a .csv, a folder of pictures"):
         data.load("zzzzzz")
+    with refused("data ''"):  # not the folder where one is
+        data.load("")
     (tmp_path / "table.txt").write_text("1,2")
     with refused(tmp_path / "table.txt", ".npz", ".csv"):
         data.load(tmp_path / "table.txt")

@@ -38,7 +38,7 @@ def test_integer_classes_are_in_order_of_value(tmp_path):
 def test_folder_with_labels_csv(tmp_path):
     for i, name in enumerate(["a.png", "b.png", "deep/c.png", "d.png", "e.png"]):
         save_picture(tmp_path / name, i)
-    rows = '\ufefffile,label,note\r\nd.png,dog,x\r\n./b.png, cat,x\r\ndeep/c.png,"dog",x\r\na.png,,x\r\n'
+    rows = '\ufefffile,label,note\r\nd.png,dog,x\r\n./b.png, cat,x\r\ndeep/c.png,"dog",x\r\na.png,,x\r\ne.png,-1,x\r\n'
     (tmp_path / "labels.csv").write_bytes(rows.encode())
     d = folder.load(tmp_path)
     assert d.x_train[:, 0, 0, 0].tolist() == [0, 1, 3, 2, 4]  # a, b, d, deep/c, e
@@ -67,6 +67,17 @@ def test_folder_with_train_and_test(tmp_path):
     save_picture(tmp_path / "valid" / "0" / "a.png", 3)
     with pytest.warns(UserWarning, match="passed over beside train/ and test/: valid"):
         assert len(folder.load(tmp_path).x_train) == 3
+
+
+def test_train_and_test_with_one_labels_csv_beside_them(tmp_path):
+    for i, name in enumerate(["train/a.png", "train/deep/b.png", "Test/c.png", "loose.png"]):
+        save_picture(tmp_path / name, i)
+    (tmp_path / "labels.csv").write_text("file,label\ntrain/deep/b.png,dog\nloose.png,cat\nTest/c.png,cat\n")
+    d = folder.load(tmp_path)
+    assert d.x_train[:, 0, 0, 0].tolist() == [3, 0, 1]  # loose, a, b
+    assert [d.classes[c] if c >= 0 else "" for c in d.y_train] == ["cat", "", "dog"]
+    assert d.x_test[:, 0, 0, 0].tolist() == [2]
+    assert [d.classes[c] for c in d.y_test] == ["cat"]
 
 
 def test_one_colour_picture_makes_all_rgb(tmp_path):

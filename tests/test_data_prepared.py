@@ -622,7 +622,7 @@ def megabytes(path: Path, keep: Path, limit: int) -> float:
 
 def test_an_npz_need_not_fit_into_memory(tmp_path):
     path = tmp_path / "large.npz"
-    x = np.zeros((20_000, 128, 128), np.uint8)  # 328 MB
+    x = np.full((20_000, 128, 128), 255, np.uint8)  # 328 MB
     np.savez(path, x_train=x, y_train=np.arange(20_000) % 2)
     assert megabytes(path, tmp_path, 1 << 40) > 300
     assert megabytes(path, tmp_path, 1 << 28) < 60

@@ -20,13 +20,13 @@ from segma.errors import InputError, RunFailed
 
 def test_data_dir(monkeypatch, tmp_path):
     monkeypatch.setenv("SEGMA_DATA", str(tmp_path))
-    assert data.data_dir() == tmp_path
-    assert data.data_dir("there") == Path("there")
+    assert data.directory() == tmp_path
+    assert data.directory("there") == Path("there")
     write_mnist(tmp_path)
     assert data.load("mnist").name == "mnist"
     assert data.load("mnist", data_dir=str(tmp_path)).name == "mnist"
     monkeypatch.delenv("SEGMA_DATA")
-    assert data.data_dir() == Path.home() / ".cache" / "segma"
+    assert data.directory() == Path.home() / ".cache" / "segma"
 
 
 def test_listing_says_what_is_missing(tmp_path):

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -290,3 +291,29 @@ def test_a_heat_map_has_its_numbers(figure):
     assert texts(plot) == ["1.0", "2.0", "-", "4.0"]
     assert (labels(plot.yaxis), labels(plot.xaxis)) == (["a", "b"], ["c", "d"])
     assert (plot.get_ylabel(), plot.get_xlabel(), plot.get_title()) == ("down", "across", "title")
+
+
+def test_numbers_of_a_heat_map_have_as_many_decimals(figure):
+    words = (["a", "b"], ["c", "d"], ("down", "across"), "title", "{:.3g}")
+    (plot,) = figure(plots.heat_map, np.array([[1.234, 10.6], [np.nan, 100.5]]), *words).axes
+    assert texts(plot) == ["1.2", "10.6", "-", "100.5"]
+    (plot,) = figure(plots.heat_map, np.array([[1234.0, 0], [0, 2345.6]]), *words).axes
+    assert texts(plot) == ["1234", "0", "0", "2346"]
+    for nothing in (np.nan, 0.0):
+        assert len(texts(figure(plots.heat_map, np.full((2, 2), nothing), *words).axes[0])) == 4
+
+
+@pytest.mark.parametrize("k", [1, 10, 20, 50])
+def test_no_class_is_grey_and_none_looks_like_another(k):
+    shades = plots.colours(k)[:, :3]
+    assert shades.shape == (k, 3)
+    assert (shades[np.ptp(shades, axis=1) < 0.1] < 0.2).all()  # black is no grey
+    if k <= 20:
+        assert (cdist(shades, shades) + np.eye(k)).min() > 0.09
+
+
+def test_a_picture_alone_is_what_its_name_says():
+    picture = plots.similarity(1 - np.eye(3), list("abc"))
+    for name in ("a.png", "a.GIF"):
+        with Image.open(io.BytesIO(draw.still(picture, Path(name)))) as image:
+            assert image.format == name[2:].upper()

@@ -335,6 +335,7 @@ def test_a_run_from_another_machine_finds_the_data_of_this_one(tmp_path, monkeyp
         ("config.json", b'{"settings": {', "damaged"),
         ("config.json", b'{"settings": {}}', "damaged"),
         ("config.json", b"[]", "damaged"),
+        ("config.json", b'{"settings": {"alpha": -1}, "data": {}}', "alpha = -1.0: allowed is"),
         ("config.json", b'{"settings": [], "data": {}}', "damaged"),
         ("config.json", b'{"settings": {}, "data": {"name": "a", "form": {}}}', "nothing of the data's where, shape, "),
         ("labels.json", b"[", "damaged"),
@@ -444,6 +445,12 @@ def test_tables_train_too(tmp_path):
         launch.start(str(tmp_path / "table.npz"), "best", {"labels": 6, "epochs": 60}, tmp_path / "run", device="cpu")
     )
     assert measure.alone(job.run, job.data, job.state.result.eval())["test_error"] < 0.1
+
+
+def test_a_column_that_says_nothing_is_named(tmp_path):
+    (tmp_path / "t.csv").write_text("width,label,depth\n1,a,7\n2,b,7\n3,,7\n")
+    with pytest.warns(UserWarning, match="1 constant feature carries nothing: column depth$"):
+        launch.start(str(tmp_path / "t.csv"), "best", {}, tmp_path / "run", device="cpu")
 
 
 def test_progress_comes_with_every_step(npz, tmp_path):

@@ -176,6 +176,9 @@ def test_constant_features_are_named_and_all_of_them_are_an_error():
     with pytest.warns(UserWarning, match="2 constant features carry nothing: columns 1, 2$"):
         model.set_scale(x)
     assert torch.isfinite(model.prepare(torch.from_numpy(x))).all()
+    x[:, 1] = np.arange(10)
+    with pytest.warns(UserWarning, match="1 constant feature carries nothing: column weight$"):
+        model.set_scale(x, ("age", "height", "weight"))
 
 
 def test_rows_by_batches_are_the_rows_at_once():

@@ -177,7 +177,7 @@ def test_long_names_of_classes_are_numbered_in_the_confusion():
 
 
 @pytest.mark.parametrize(("share", "told"), [(0.4, False), (0.97, True)])
-def test_a_decoder_that_draws_all_alike_is_named(share, told):
+def test_a_decoder_with_one_answer_for_all_is_named(share, told):
     results = {
         "test_error": 0.1,
         "confusion": [[1]],
@@ -189,7 +189,7 @@ def test_a_decoder_that_draws_all_alike_is_named(share, told):
     }
     text = report.as_text(results)
     assert f"5 (squared, per sample, {share:.0%} of the mean's)" in text
-    assert ("draws all alike" in text) is told
+    assert ("hardly better than one answer for all" in text) is told
 
 
 def test_codes_that_do_not_fill_their_components_are_told(tmp_path):

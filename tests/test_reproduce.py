@@ -55,7 +55,8 @@ def test_every_item_is_made_and_on_the_page(work):
 
 def test_figures_that_a_table_cannot_have_are_refused_before_anything_trains(work, tmp_path):
     rng = np.random.default_rng(0)
-    np.savez(tmp_path / "t.npz", x_train=rng.normal(size=(40, 3)), y_train=np.where(np.arange(40) < 5, [0, 1] * 20, -1))
+    x, y = rng.normal(size=(40, 3)), np.where(np.arange(40) < 5, [0, 1] * 20, -1)
+    np.savez(tmp_path / "t.npz", x_train=x, y_train=y, x_test=x[:2], y_test=y[:2])
     whole = launch.read_data(str(tmp_path / "t.npz"), {}, None, None)
     work = dataclasses.replace(work, data=str(tmp_path / "t.npz"), whole=whole)
     wanted = ["figure-samples", "figure-interpolation", "figure-transfer", "figure-intensity", "figure-labels"]
@@ -63,6 +64,16 @@ def test_figures_that_a_table_cannot_have_are_refused_before_anything_trains(wor
     few = "t has 5 labels, this figure takes 6 or more"
     assert work.failed == dict.fromkeys(wanted[:4], "t is a table, and this is a figure of images") | {wanted[4]: few}
     assert not (work.out / "runs").exists()
+
+
+def test_what_could_not_be_measured_is_refused_before_anything_trains(work):
+    blind = dataclasses.replace(work, whole=dataclasses.replace(work.whole, x_test=work.whole.x_test[:0]))
+    with pytest.raises(InputError, match="has no test split"):
+        reproduce.reproduce(["table2"], blind)
+    for items in (["table1"], ["table1", "table3"]):
+        with pytest.raises(InputError, match=f"{', '.join(items)}: the FID network's weights are not there"):
+            reproduce.reproduce(items, work)
+    assert not work.out.exists()
 
 
 def sizes(work, section: tables.Section) -> np.ndarray:

@@ -75,7 +75,7 @@ class Fid:
     """The distances of a model's images from training images; made once, since the reference takes a while."""
 
     def __init__(self, x: np.ndarray, n: int, device: str) -> None:
-        self.net, self.device, self.n = inception.load(inception.find(None, data.data_dir()), device), device, n
+        self.net, self.device, self.n = inception.load(inception.find(None, data.directory()), device), device, n
         self.x, self.real = x[some_rows(len(x), n)], self.of(x[some_rows(len(x), max(n, JUDGED))])
 
     def of(self, images: np.ndarray) -> fid.Statistics:
@@ -194,7 +194,7 @@ def main() -> None:
     args = parser.parse_args()
     args.device = launch.choose_device(args.device)
     if args.fid:
-        inception.find(None, data.data_dir())  # missing weights are known before anything trains
+        inception.find(None, data.directory())  # missing weights are known before anything trains
     done, found = results(args), {}
     for text in args.settings:
         print(f"{text or 'the recipe'}\n    ", end="", flush=True)

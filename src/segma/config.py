@@ -76,7 +76,7 @@ class Config:
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
-                raise InputError(f"{name} = {getattr(self, name)!r}: {near(str(getattr(self, name)), choices)}")
+                raise InputError(f"{name} = {getattr(self, name)!r}: allowed are {', '.join(choices)}")
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)
             if value is not None and not low <= value <= high:  # NaN fails too

@@ -132,3 +132,8 @@ def gif(frames: Sequence[Image.Image], milliseconds: int = 200) -> bytes:
     file = io.BytesIO()
     frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=milliseconds, loop=0)
     return file.getvalue()
+
+
+def still(picture: Image.Image, out: Path) -> bytes:
+    """The content of a .gif or .png file, whichever the name says, of one picture."""
+    return gif([picture]) if out.suffix.lower() == ".gif" else png(picture)

@@ -16,7 +16,7 @@ from segma import attributes, latent, runs
 from segma.config import Config, override
 from segma.data.arrays import Data
 from segma.data.labels import as_names, encode_labels
-from segma.data.values import images_or_table, note_lost_digits
+from segma.data.values import images_or_table, note_doubtful
 from segma.draw import to_uint8
 from segma.errors import InputError
 from segma.launch import choose_device, new_model, place
@@ -38,8 +38,11 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
     X is (n, features) numbers, or images (n, h, w) or (n, h, w, c), uint8 in 0..255 or float in 0..1; what comes back
     has the form and range that went in. y is -1 where the label is not known, or NaN ("" or a gap among texts).
 
-    Settings left at None are the recipe's; `settings` takes the other fields of segma.config.Config, and what is named
-    goes before it: a search may vary `alpha` whatever `settings` say.
+    `latent_dim` is the dimension of the codes, `epochs` how often all rows are seen, `alpha` the weight of the distance
+    (log d^2), `beta` that of the labels (cross-entropy), `device` auto, cpu or cuda. Settings left at None are those of
+    the `recipe`, best or paper, for data of this shape and size; `settings` takes the other fields of
+    segma.config.Config, and what is named goes before it: a search may vary `alpha` whatever `settings` say. With
+    `verbose` ten lines are printed while it trains.
 
     Learned: classes_, class_distances_ (k x k, of the trained means), class_shares_ (p_k), model_
     (the torch module), config_, losses_.
@@ -258,7 +261,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         x = validate_data(self, X, reset=reset) if raw.ndim < 3 else raw
         given, x = x, images_or_table(x, "X", at_least=2 if reset else 1)
         if reset:
-            note_lost_digits(given, "X", getattr(self, "feature_names_in_", ()))
+            note_doubtful(given, "X", getattr(self, "feature_names_in_", ()))
         fitted = x.shape[1:] if reset else tuple(self._about["shape"])
         if x.shape[1:] != fitted:
             alone = "; a single one is X[None]" if raw.shape in (fitted, fitted[:2]) else ""
@@ -322,11 +325,11 @@ def _one_row(y: Any) -> np.ndarray:
     # As objects: numpy would turn the list ["cat", -1] into the texts "cat" and "-1".
     y = column_or_1d(np.array(y, dtype=object) if isinstance(y, list | tuple) else y, warn=True)
     if y.dtype.kind == "f":
-        y = np.where(np.isnan(y), -1, y)  # gaps, as pandas has them
+        gaps = np.isnan(y)  # as pandas has them, which makes decimals of whole numbers
+        y = np.where(gaps, -1, y)
+        y = y.astype(np.int64) if gaps.any() and (y == np.round(y)).all() and (np.abs(y) < 2**53).all() else y
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-    if "-1" in y.tolist():
-        raise InputError("y holds the text '-1': where the label is not known write '' among texts, -1 among numbers")
     return y
 
 

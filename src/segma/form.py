@@ -1,6 +1,7 @@
 """What every model has: how raw rows become what its networks see, and how what they make becomes rows again."""
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -38,7 +39,7 @@ class Form(nn.Module):
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
-    def set_scale(self, x: np.ndarray) -> None:
+    def set_scale(self, x: np.ndarray, names: Sequence[str] = ()) -> None:
         """Standardise tables by the columns of x; a constant column is only shifted, and a warning names it."""
         mean = sum(part.sum(axis=0, dtype=np.float64) for part in blocks(x)) / len(x)
         deviation = np.sqrt(sum(np.square(part - mean).sum(axis=0) for part in blocks(x)) / len(x))
@@ -46,8 +47,14 @@ class Form(nn.Module):
         if constant.all():
             raise InputError(f"all {len(constant)} features are constant: there is nothing to learn")
         if constant.any():
-            columns = ", ".join(map(str, np.flatnonzero(constant)[:5])) + (", ..." if constant.sum() > 5 else "")
-            warnings.warn(f"{constant.sum()} constant features carry nothing: columns {columns}", stacklevel=2)
+            where = [names[i] if len(names) else str(i) for i in np.flatnonzero(constant)]
+            said = ", ".join(where[:5]) + (", ..." if len(where) > 5 else "")
+            what = (
+                "constant features carry nothing: columns"
+                if len(where) > 1
+                else "constant feature carries nothing: column"
+            )
+            warnings.warn(f"{len(where)} {what} {said}", stacklevel=2)
         self.shift.copy_(torch.from_numpy(mean))
         self.scale.copy_(torch.from_numpy(np.where(constant, 1.0, deviation)))
 

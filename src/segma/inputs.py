@@ -47,8 +47,9 @@ def read(
             few = few or run_data.load(run, source.data_dir, source.progress)
             row = int(test[1])
             if row >= len(few.x_test):
-                there = f"test:0 to test:{len(few.x_test) - 1}" if len(few.x_test) else "files: it has no test split"
-                raise InputError(f"{word} is not in {few.name}: allowed are {there}")
+                if not len(few.x_test):
+                    raise InputError(f"{word}: {few.name} has no test split, allowed are files")
+                raise InputError(f"{word} is not in {few.name}: allowed are test:0 to test:{len(few.x_test) - 1}")
             label = few.y_test[row]
             found = [(word, few.x_test[row], f"labelled {run.classes[label]!r}" if label >= 0 else "not labelled")]
         elif re.fullmatch(r"(test|train):.*", word) and not Path(word).exists():

@@ -64,7 +64,7 @@ def begin(whole: Data, config: Config, path: Path, data_dir: Path | None, device
     few = run_data.with_rows(whole, kept, held_out)
     state = State.start(new_model(few, config).to(device), config)
     labels = "int" if all(name.isdecimal() and str(int(name)) == name for name in whole.classes) else "str"
-    about = runs.describe(whole, str(data.data_dir(data_dir).resolve()), labels)
+    about = runs.describe(whole, str(data.directory(data_dir).resolve()), labels)
     if distributed.rank() > 0:  # the first process keeps the folder
         return Job(runs.Run(path, config, about), few, state, device)
     run = runs.create(path, config, about)
@@ -105,7 +105,7 @@ def new_model(few: Data, config: Config) -> AnyModel:
     elif len(model.class_weights) == len(counts):
         model.set_weights(counts / counts.sum())
     if few.kind == "table":
-        model.set_scale(few.x_train)
+        model.set_scale(few.x_train, few.columns)
     elif config.start_at_mean and isinstance(model, Model):
         model.start_at_mean(few.x_train)
     return model

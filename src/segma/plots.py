@@ -1,6 +1,8 @@
 """Plots of numbers, by matplotlib, which is imported only when one is drawn: that takes a second."""
 
 import io
+import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,7 +23,7 @@ TERMS = {  # what log.jsonl has, and how it is called
     "loss": "objective",
     "error": "error",
 }
-ALIKE = 0.2  # distances of classes that differ by less are not spread over all colours, nor over all of the tree's axis
+ALIKE = 0.5  # distances of classes that differ by less are not spread over all colours, nor over all of the tree's axis
 UNDRAWN = ("step", "epoch", "gradient", "samples_per_second")
 
 
@@ -34,7 +36,7 @@ def _figure(width: float, height: float) -> "Figure":
 def _image(figure: "Figure") -> Image.Image:
     file = io.BytesIO()
     figure.savefig(file, format="png")
-    return Image.open(file)
+    return Image.open(file).convert("RGB")
 
 
 def heat_map(
@@ -43,20 +45,28 @@ def heat_map(
     """A table of numbers as colours with the numbers in them; `axes` name what goes down and what across."""
     figure = _figure(2 + 0.8 * len(columns), 1.4 + 0.5 * len(rows))
     plot = figure.add_subplot()
-    _cells(plot, values, form)
+    _cells(plot, values, _decimals(form, values), least=0.01)
     plot.set_xticks(range(len(columns)), columns)
     plot.set_yticks(range(len(rows)), rows)
     plot.set(ylabel=axes[0], xlabel=axes[1], title=title)
     return _image(figure)
 
 
-def _cells(plot: "Axes", values: np.ndarray, form: str, missing: str = "-", least: float = 0.0) -> None:
+def _decimals(form: str, values: np.ndarray) -> str:
+    """{:.3g} with one number of decimals for all, as many as show three digits of the median; other forms as given."""
+    digits, seen = re.fullmatch(r"\{:\.(\d)g\}", form), abs(values[np.isfinite(values)])
+    if not digits or not seen.any():
+        return form
+    return f"{{:.{max(0, int(digits[1]) - 1 - math.floor(math.log10(np.median(seen[seen > 0]))))}f}}"
+
+
+def _cells(plot: "Axes", values: np.ndarray, form: str, least: float, missing: str = "-") -> None:
     """Numbers as colours, which reach over at least that share of the largest: what is nearly alike looks alike."""
-    low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
-    low = min(low, (1 - least) * high)
-    plot.imshow(values, cmap="viridis", aspect="auto", **({"vmin": low, "vmax": high} if least else {}))
+    seen = values[np.isfinite(values)] if np.isfinite(values).any() else np.zeros(1)
+    middle, half = (seen.min() + seen.max()) / 2, max(np.ptp(seen), least * abs(seen).max(), 1e-9) / 2
+    plot.imshow(values, cmap="viridis", aspect="auto", vmin=middle - half, vmax=middle + half)
     for (i, j), value in np.ndenumerate(values):
-        ink = "white" if value <= (low + high) / 2 else "black"
+        ink = "white" if value <= middle else "black"
         plot.text(j, i, form.format(value) if np.isfinite(value) else missing, ha="center", va="center", color=ink)
 
 
@@ -78,11 +88,11 @@ def similarity(distances: np.ndarray, names: Sequence[str]) -> Image.Image:
     for y, x in zip(branches["icoord"], branches["dcoord"], strict=True):
         tree.plot(x, y, color="#444444")
     span = max(high - low, ALIKE * high, 1e-9)
-    tree.set(xlim=(high + 0.05 * span, high - 1.25 * span), xlabel="joined at", yticks=[])
+    tree.set(xlim=(high + 0.05 * span, high - 1.25 * span), xlabel="joined at, distance\nof the means", yticks=[])
     tree.set_ylim(10 * k, 0)  # scipy's leaves are 10 apart; from the top down, as the rows beside them
     tree.spines[["left", "right", "top"]].set_visible(False)
     others = np.where(np.eye(k, dtype=bool), np.nan, distances)[np.ix_(order, order)]
-    _cells(cells, others, "{:.1f}" if k <= 20 else "", missing="", least=ALIKE)
+    _cells(cells, others, "{:.1f}" if k <= 20 else "", ALIKE, missing="")
     cells.set_xticks(range(k), [names[i] for i in order], rotation=90 if room > 0.4 else 0)
     cells.set_yticks(range(k), [names[i] for i in order])
     cells.set(xlabel="distance of the means")
@@ -92,11 +102,14 @@ def similarity(distances: np.ndarray, names: Sequence[str]) -> Image.Image:
 
 
 def colours(k: int) -> np.ndarray:
-    """k colours (k, 4) that are told apart as well as k allows."""
+    """k colours (k, 4) that are told apart as well as k allows; none is grey, which is for what has no class."""
     import matplotlib
 
-    name = "tab10" if k <= 10 else "tab20" if k <= 20 else "turbo"
-    return matplotlib.colormaps[name](np.arange(k) if k <= 20 else np.linspace(0, 1, k))
+    if k > 20:
+        return matplotlib.colormaps["turbo"](np.linspace(0, 1, k))
+    some = matplotlib.colormaps["tab20"](np.r_[0:20:2, 1:20:2])  # which are ten and the same ten lighter
+    some[[7, 17], :3] = [[0.1, 0.1, 0.1], [0.05, 0.35, 0.25]]  # in place of its greys
+    return some[:k]
 
 
 def latent_map(
@@ -107,14 +120,15 @@ def latent_map(
     names: Sequence[str],
     shares: Sequence[float],
 ) -> Image.Image:
-    """Codes (n, 2) coloured by class (-1: grey), and the components as circles of one sigma with their names.
+    """Codes (n, 2) coloured by class (-1: grey), and the components as circles of one sigma with their names, which
+    stand above the circles where one does not fit in.
 
     `shares` are those of the means' variance along the two axes.
     """
     from matplotlib.patches import Circle
     from matplotlib.patheffects import withStroke
 
-    figure = _figure(6, 6)
+    figure = _figure(6, 6.2)
     plot = figure.add_subplot()
     ink = colours(len(names))
     shades = np.vstack([ink, [0.7, 0.7, 0.7, 1.0]])  # the last one is what -1 takes
@@ -122,13 +136,18 @@ def latent_map(
     extent = np.ptp(np.vstack([points, centres - sigmas[:, None], centres + sigmas[:, None]]), axis=0).max()
     halo = [withStroke(linewidth=3, foreground="white")]
     size = 7 if len(names) > 20 else 13 if max(map(len, names)) < 4 else 10
-    places = apart(centres, 0.0018 * size * extent * np.array([len(name) for name in names]), 0.0035 * size * extent)
+    widths, height = 0.0018 * size * extent * np.array([len(name) for name in names]), 0.0035 * size * extent
+    above = (widths > 1.8 * sigmas).any() * (sigmas + 0.6 * height)
+    places = apart(centres + np.stack([0 * above, above], axis=1), widths, height)
     for name, centre, (x, y), sigma, colour in zip(names, centres, places, sigmas, ink, strict=True):
         plot.add_patch(Circle(tuple(centre), sigma, fill=False, edgecolor=colour, linewidth=1.5))
         dark = 0.75 * colour[:3]
         plot.text(x, y, name, size=size, weight="bold", color=dark, ha="center", va="center", path_effects=halo)
     plot.set_aspect("equal", adjustable="datalim")
+    plot.update_datalim(np.vstack([places - height, places + height]))
     plot.autoscale_view()
+    told = ["dots: samples"] * (len(points) > 0) + ["grey: not labelled"] * bool((labels < 0).any())
+    plot.set_title("; ".join([*told, "circles: one sigma of each Gaussian"]), size=9, color="#555555", loc="left")
     plot.set(xlabel=f"first axis, {shares[0]:.0%} of the means' variance", ylabel=f"second axis, {shares[1]:.0%}")
     plot.spines[["right", "top"]].set_visible(False)
     return _image(figure)
@@ -206,12 +225,10 @@ def editing(found: dict) -> Image.Image:
         strict=True,
     ):
         plot.plot(alphas, [row[name] for row in rows], marker="o", color="#1f6feb")
-        plot.axvline(limit, color="#c0c4c8", linestyle="--")
-        plot.set(xlabel="alpha", title=title)
+        plot.axvline(limit, color="#c0c4c8", linestyle="--", zorder=0)
+        plot.set(xlabel="alpha\n(dashed: beyond it, away from the data)", title=title)
         plot.set_ylim(0, 1.08 * max(0.1, *(row[name] for row in rows)))
         plot.spines[["top", "right"]].set_visible(False)
-    side = {"xytext": (5, 6)} if 2 * limit <= max(alphas) else {"xytext": (-5, 6), "ha": "right"}
-    panels[0].annotate("beyond this,\naway from the data", (limit, 0), textcoords="offset points", color="#666", **side)
     return _image(figure)
 
 

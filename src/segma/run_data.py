@@ -58,7 +58,7 @@ def _found(name: str, data_dir: Path | None) -> str:
 def data_place(run: runs.Run, data_dir: Path | None = None) -> Path:
     """As given, else where the run had its data; a run that came from another machine looks where this one has them."""
     here = Path(run.data["where"], run.config.data).exists()
-    return data.data_dir(data_dir or (run.data["where"] if here else None))
+    return data.directory(data_dir or (run.data["where"] if here else None))
 
 
 def choose_rows(whole: Data, config: Config) -> tuple[np.ndarray, np.ndarray]:

@@ -126,6 +126,8 @@ def read(path: Path) -> Run:
         run = Run(path, Config.from_json(settings), about)
     except (KeyError, TypeError, AttributeError) as problem:
         raise InputError(f"{path / 'config.json'} is damaged: not what segma writes") from problem
+    except InputError as problem:
+        raise InputError(f"{path / 'config.json'}: {problem}") from problem
     if missing:
         raise InputError(f"{path / 'config.json'} is damaged: nothing of the data's {', '.join(missing)}")
     return run

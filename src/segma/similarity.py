@@ -1,14 +1,16 @@
 """The map of the classes of a run: which lie close, which far, by their trained means."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from segma import draw, files, latent, plots, run_data, runs
+from segma.data.arrays import some_rows
 from segma.errors import InputError
 from segma.inputs import Source
-from segma.model import encode_rows
+from segma.model import Model, encode_rows
 
 MAPPED = 2000  # codes on a map
 
@@ -16,9 +18,9 @@ MAPPED = 2000  # codes on a map
 def check_names(run: runs.Run, out: Path | None, map_out: Path | None) -> None:
     """What can be known to be wrong before anything is measured."""
     if out:
-        draw.check_name(out, (".png",))
+        draw.check_name(out)
     if map_out:
-        draw.check_name(map_out, (".png",), "--map")
+        draw.check_name(map_out, option="--map")
     if out and out == map_out:
         raise InputError(f"--out {out} and --map {map_out}: wanted are two files")
     if out and len(run.classes) < 2:
@@ -67,11 +69,29 @@ def _all_alike(distances: np.ndarray) -> list[str]:
 
 def write_picture(found: dict, out: Path) -> None:
     """The distances as a tree and a heat map."""
-    files.write(out, draw.png(plots.similarity(np.array(found["distances"]), found["classes"])))
+    files.write(out, draw.still(plots.similarity(np.array(found["distances"]), found["classes"]), out))
+
+
+class Plane(NamedTuple):
+    """What lies where on the plane in which the means lie furthest apart."""
+
+    points: np.ndarray  # (n, 2), of codes
+    labels: np.ndarray  # (n,)
+    centres: np.ndarray  # (k, 2), of the components
+    sigmas: np.ndarray  # (k,)
+
+
+@torch.no_grad()
+def on_plane(model: Model, x: np.ndarray, y: np.ndarray, most: int) -> Plane:
+    """The codes of raw rows, at most so many, chosen at random, and the components; there may be no rows."""
+    mixture, rows = model.mixture, some_rows(len(x), most)
+    z = encode_rows(model, np.asarray(x[rows])) if len(rows) else mixture.means[:0]
+    points, centres = (latent.on_plane(codes, mixture).numpy() for codes in (z, mixture.means))
+    return Plane(points, y[rows], centres, mixture.variances.sqrt().numpy())
 
 
 def write_map(source: Source, out: Path) -> list[str]:
-    """Codes of test samples and the mixture's components, on the plane in which the means lie furthest apart."""
+    """Codes of test samples, or of training ones where there are none, and the components, on their plane."""
     run = source.run
     model = runs.load_mixture(run)
     x, y, notes = np.empty((0, *run.shape), np.float32), np.empty(0, int), []
@@ -80,13 +100,6 @@ def write_map(source: Source, out: Path) -> list[str]:
     else:
         few = run_data.load(run, source.data_dir, source.progress)
         x, y = (few.x_test, few.y_test) if len(few.x_test) else (few.x_train, few.y_train)
-        rows = np.unique(np.linspace(0, len(x) - 1, min(len(x), MAPPED)).astype(int))
-        x, y = x[rows], y[rows]
-    with torch.no_grad():
-        _, axes, shares = latent.plane(model.mixture)
-        z = encode_rows(model, x) if len(x) else axes.new_empty(0, len(axes))
-        points, centres = (latent.on_plane(codes, model.mixture) for codes in (z, model.means))
-        sigmas = model.mixture.variances.sqrt()
-    picture = plots.latent_map(points.numpy(), y, centres.numpy(), sigmas.numpy(), run.classes, shares.tolist())
-    files.write(out, draw.png(picture))
+    _, _, shares = latent.plane(model.mixture)
+    files.write(out, draw.still(plots.latent_map(*on_plane(model, x, y, MAPPED), run.classes, shares.tolist()), out))
     return notes

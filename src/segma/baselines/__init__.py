@@ -9,6 +9,8 @@ parameters that each trains, `terms(turn, rows, generator)` gives its losses, an
 `after()`, where there is one.
 """
 
+import torch
+
 from segma.baselines.adgm import ADGM
 from segma.baselines.gaussian import Rows
 from segma.baselines.m1m2 import M1M2
@@ -41,9 +43,10 @@ def build(config: Config, shape: tuple[int, ...], k: int) -> AnyModel:
         if (value := getattr(config, name)) != getattr(Config, name):
             whose = ", ".join(model for model, names in USED.items() if name in names)
             raise InputError(f"{name} = {value}: {config.model} has no use for it, it is for {whose}")
-    if config.model in RIVALS:
-        return RIVALS[config.model](config, shape, k)
-    return Model(config, shape, 1 if config.model == "cwae" else k)
+    with torch.random.fork_rng(devices=[]):  # PyTorch fills layers by its own numbers, before ours replace them
+        if config.model in RIVALS:
+            return RIVALS[config.model](config, shape, k)
+        return Model(config, shape, 1 if config.model == "cwae" else k)
 
 
 def classifies(config: Config) -> bool:

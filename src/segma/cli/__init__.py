@@ -24,6 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 data_app = typer.Typer(help="List, check or fetch data sets.")
 app.add_typer(data_app, name="data")
@@ -80,6 +81,8 @@ def _hint(message: str, command: str) -> str:
     """What is not in the command-line library's own messages, and often meant."""
     if message.startswith("No such option") and command in ("train", "sweep"):
         return "; settings are --set NAME=VALUE, as --set alpha=5"
+    if message.startswith("No such option") and command == "resume":
+        return "; a run goes on as it began: other settings are for another run"
     return "; segma --help lists them" if message.startswith("No such command") else ""
 
 

@@ -110,9 +110,11 @@ def reproduce(
 def similarity(
     run: RunPath,
     as_json: AsJson = False,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="A .png: distances as tree and colours.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A .png or .gif: distances as tree and colours.")
+    ] = None,
     map_out: Annotated[
-        Path | None, typer.Option("--map", metavar="FILE", help="A .png: codes of the data in a plane.")
+        Path | None, typer.Option("--map", metavar="FILE", help="A .png or .gif: codes of the data in a plane.")
     ] = None,
     data_dir: DataDir = None,
 ) -> None:

@@ -48,10 +48,10 @@ def classify(
 
 
 def _likely(row: dict) -> str:
-    """A file's class and the next two that are at all likely, as "a.png: 3  98.1%  (then 8 1.2%  5 0.4%)"."""
+    """A file's class and the next two that are at all likely, as "a.png: 3 (98.1%; then 8 1.2%, 5 0.4%)"."""
     (name, p), *others = sorted(row["posterior"].items(), key=lambda item: -item[1])[:3]
-    rest = "  ".join(f"{name} {p:.1%}" for name, p in others if p >= 0.0005)
-    return f"{row['file']}: {name}  {p:.1%}" + (f"  (then {rest})" if rest else "")
+    rest = ", ".join(f"{name} {p:.1%}" for name, p in others if p >= 0.0005)
+    return f"{row['file']}: {name} ({p:.1%}{f'; then {rest}' if rest else ''})"
 
 
 def sample(

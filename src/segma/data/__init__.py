@@ -1,22 +1,18 @@
 """Data sets: the named ones, your own arrays, tables and folders of pictures, and hiding their labels."""
 
-import difflib
 import os
 from pathlib import Path
 
 from segma.data import celeba, digits, folder, mnist, svhn, table
 from segma.data.arrays import Data, Progress, from_npz
-from segma.errors import InputError
+from segma.errors import InputError, near
 
 NAMED = {"digits": digits.load, "mnist": mnist.load, "svhn": svhn.load, "celeba": celeba.load}
 
 
-def data_dir(given: Path | str | None = None) -> Path:
+def directory(given: Path | str | None = None) -> Path:
     """Where the owners' files are: as given, else $SEGMA_DATA, else ~/.cache/segma."""
     return Path(given or os.environ.get("SEGMA_DATA") or "~/.cache/segma").expanduser()
-
-
-_place = data_dir  # below, data_dir is an argument
 
 
 def load(
@@ -32,31 +28,28 @@ def load(
     What is larger than arrays.LARGE is memory-mapped: an .npz that is not compressed where it lies, a folder's pictures
     once they are decoded, under data_dir/prepared.
     """
-    path = Path(name).expanduser()
+    path, where = Path(name).expanduser(), directory(data_dir)
     named = name if isinstance(name, str) and name in NAMED else None
-    if not named and path.is_dir():
-        return folder.load(path, image_size, skip_broken, progress, _place(data_dir))
+    if not named and path.is_dir() and str(name):
+        return folder.load(path, image_size, skip_broken, progress, where)
     if not named and not path.exists() and (path.suffix in (".npz", ".csv") or os.sep in str(name)):
         raise InputError(f"{name}: no such file or folder")
     for setting, value in (("image_size", image_size), ("skip_broken", skip_broken)):
         if value:
             raise InputError(f"{setting}={value} for {name}, allowed for folders of pictures only")
     if named:
-        return _named(named, data_dir, progress)
+        return _named(named, where, progress)
     if path.suffix == ".npz":
         return from_npz(path)
     if path.suffix == ".csv":
         return table.load(path)
-    if path.exists():
+    if path.exists() and str(name):
         raise InputError(
             f"{path}: neither an .npz, nor a .csv, nor a folder of pictures; spreadsheets are saved "
             "as .csv, arrays by np.savez as .npz"
         )
-    close = difflib.get_close_matches(str(name), NAMED, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    raise InputError(f"data {str(name)!r}, allowed: {', '.join(NAMED)}, an .npz, a .csv or a folder of pictures{hint}")
+    raise InputError(f"data {str(name)!r}: {near(str(name), (*NAMED, 'an .npz', 'a .csv', 'a folder of pictures'))}")
 
 
-def _named(name: str, given: Path | str | None, progress: Progress | None) -> Data:
-    where = _place(given)
+def _named(name: str, where: Path, progress: Progress | None) -> Data:
     return celeba.load(where, progress) if name == "celeba" else NAMED[name](where)  # the others take a second or two

@@ -15,7 +15,7 @@ from zipfile import ZIP_STORED, ZipFile
 import numpy as np
 
 from segma.data.labels import as_names, encode_labels
-from segma.data.values import images_or_table, note_lost_digits
+from segma.data.values import images_or_table, note_doubtful
 from segma.errors import InputError
 
 # Wraps what a long job goes through, to show how far it is: (iterable, its length or 0, a text) -> iterable.
@@ -119,7 +119,7 @@ def from_npz(path: Path) -> Data:
         raise InputError(f"{path}: classes of dtype {given.dtype}, shape {given.shape}, allowed: a row of names")
 
     x_train = images_or_table(arrays["x_train"], f"{path}: x_train")
-    note_lost_digits(arrays["x_train"], f"{path}: x_train")
+    note_doubtful(arrays["x_train"], f"{path}: x_train")
     y_train, classes = encode_labels(arrays["y_train"], given, f"{path}: y_train")
     x_test, y_test = x_train[:0], y_train[:0]
     if np.size(arrays.get("x_test", ())) or np.size(arrays.get("y_test", ())):

@@ -29,9 +29,9 @@ def load(
     keep: Path | None = None,
 ) -> Data:
     """Pictures in a sub-folder per class, those of no known class in `unlabeled/`; or a `labels.csv`, columns file and
-    label, where a picture with an empty label or not listed is unlabelled. Where there is a `train/`, it and `test/`
-    are each such a folder. These names count in any case, as `Unlabelled` too. Hidden files and files that are no
-    pictures by their suffix are passed over.
+    label, where a picture whose label is empty or -1, or that is not listed, is unlabelled. Where there is a `train/`,
+    it and `test/` are each such a folder, or a `labels.csv` beside them lists the pictures of both. These names count
+    in any case, as `Unlabelled` too. Hidden files and files that are no pictures by their suffix are passed over.
 
     Files are in the order of their names, classes too (by value where all are integers). Pictures come out grey if all
     of them are, else RGB. image_size resizes the shortest side to it and cuts out the centre square; without it all
@@ -83,10 +83,13 @@ def _splits(root: Path) -> tuple[Listing, Listing]:
         if test:
             raise InputError(f"{root}: test/ without train/, allowed: both, only train/, or neither")
         return _listing(root), []
+    if (root / "labels.csv").is_file():
+        listed = _from_csv(root, "")
+        apart = {file for file, _ in listed if file.startswith(tuple(test))}
+        return [pair for pair in listed if pair[0] not in apart], [pair for pair in listed if pair[0] in apart]
     listing = [pair for name in train for pair in _listing(root, name)]
     listing += [(file, "") for name in unlabelled for file in pictures_below(root, name)]
     beside = [name for name in folders if f"{name}/" not in train + test + unlabelled]
-    beside += ["labels.csv"] * (root / "labels.csv").is_file()
     if beside:
         warnings.warn(f"{root}: passed over beside train/ and test/: {', '.join(beside)}", stacklevel=3)
     return listing, [pair for name in test for pair in _listing(root, name)]
@@ -160,7 +163,7 @@ def _from_csv(root: Path, below: str) -> Listing:
                     raise InputError(f"{path}: line {reader.line_num}: no file {name} in {folder}")
                 if listed in labels:
                     raise InputError(f"{path}: line {reader.line_num}: {name} is listed twice")
-                labels[listed] = label.strip()
+                labels[listed] = "" if label.strip() == "-1" else label.strip()
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
     return [(file, labels.get(file, "")) for file in sorted({*labels, *pictures}, key=lambda file: file.split("/"))]

@@ -64,6 +64,10 @@ def _integers_or_strings(y: Sequence | np.ndarray, name: str) -> np.ndarray:
             raise InputError(f"{name}: label {y[odd[0]]} in row {odd[0]}, allowed: integers, -1 = unlabelled")
     if y.dtype.kind not in "biufU":
         raise InputError(f"{name}: dtype {y.dtype}, allowed: integers (-1 = unlabelled) or strings ('' = unlabelled)")
+    if y.dtype.kind == "U" and (y == "-1").any():
+        raise InputError(
+            f"{name} holds the text '-1': where the label is not known write '' among texts, -1 among numbers"
+        )
     return y if y.dtype.kind == "U" else y.astype(np.int64)
 
 

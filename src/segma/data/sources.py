@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import numpy as np
 
 from segma.data import NAMED, celeba, load, mnist, svhn
-from segma.data import data_dir as place
+from segma.data import directory as place
 from segma.data.arrays import Data, Progress, fingerprint
 from segma.errors import InputError, RunFailed
 

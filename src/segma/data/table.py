@@ -10,7 +10,7 @@ import numpy as np
 
 from segma.data.arrays import Data
 from segma.data.labels import encode_labels
-from segma.data.values import images_or_table, note_lost_digits
+from segma.data.values import images_or_table, note_doubtful
 from segma.errors import InputError
 
 LABEL = "label"
@@ -33,7 +33,7 @@ def load(path: Path) -> Data:
     for label in dict.fromkeys(label for label in labels if label.lower() in GAPS):
         warnings.warn(f"{path}: {label!r} counts as a class; where a label is not known, leave it empty", stacklevel=2)
     rows = images_or_table(x, str(path))
-    note_lost_digits(x, str(path), columns)
+    note_doubtful(x, str(path), columns)
     y, classes = encode_labels(_whole_numbers(labels, f"{path}: {LABEL}"), None, f"{path}: {LABEL}")
     return Data(path.stem, rows, y, rows[:0], y[:0], classes, columns)
 
@@ -72,6 +72,7 @@ def read(path: Path, only: Sequence[str] = ()) -> Table:
         hint = hint if cell else "; fill gaps in, with the column's median for instance, or leave their lines out"
         raise InputError(f"{path}: not a table of numbers: line {line}, {where}: {cell!r}{hint}") from None
     labels = [cells[names.index(LABEL)] for _, cells in numbered] if LABEL in names else None
+    labels = labels and ["" if label == "-1" else label for label in labels]
     return Table(columns, x, labels)
 
 
@@ -109,6 +110,7 @@ def _lines(path: Path) -> list[tuple[int, list[str]]]:
             return [(number, cells) for number, cells in lines if any(cells)]
     except (csv.Error, UnicodeDecodeError) as problem:
         why = problem if isinstance(problem, csv.Error) else "it is no text in UTF-8; spreadsheets save as CSV UTF-8"
+        why = f"allowed are .csv and .npy, not {path.suffix}" if path.suffix not in (".csv", ".tsv", ".txt") else why
         raise InputError(f"{path}: not a table of numbers as .csv ({why})") from problem
     except OSError as problem:
         raise InputError(f"{path}: {problem.strerror}") from problem

@@ -8,6 +8,7 @@ import numpy as np
 from segma.errors import InputError
 
 LOST = 1e-3  # of a column's range: a larger rounding is told
+DARK = 32  # of 255: pictures nowhere as bright
 
 
 def images_or_table(x: np.ndarray, name: str, at_least: int = 2) -> np.ndarray:
@@ -66,8 +67,13 @@ def blocks(x: np.ndarray) -> Iterator[np.ndarray]:
     return (x[i : i + rows] for i in range(0, len(x), rows))
 
 
-def note_lost_digits(x: np.ndarray, name: str, columns: Sequence[str] = ()) -> None:
-    """A warning where float32, in which tables are kept, rounds off how the numbers of a column differ."""
+def note_doubtful(x: np.ndarray, name: str, columns: Sequence[str] = ()) -> None:
+    """Warnings where training data are hardly what was meant: pictures of another range than 0..255, nearly black as
+    that; columns of a table whose differences float32, in which they are kept, rounds off."""
+    dark = x.ndim > 2 and x.dtype.kind in "iu" and all(part.max() < DARK for part in blocks(x))
+    if dark and (high := _range(x, name)[1]):
+        said = f"whole numbers up to {high:g} count as 0 to 255, nearly black"
+        warnings.warn(f"{name}: {said}; if {high:g} is white, give x / {high:g}", stacklevel=2)
     if x.ndim != 2 or x.dtype.kind not in "iuf" or x.dtype.itemsize < 4 or x.dtype == np.float32 or not len(x):
         return
     low = np.min([part.min(axis=0) for part in blocks(x)], axis=0).astype(np.float64)

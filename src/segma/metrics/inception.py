@@ -171,7 +171,7 @@ def find(given: Path | None, data_dir: Path) -> Path:
         if not given.is_file():
             raise InputError(f"{given}: no such file; {WANTED}")
         return given
-    folders = [data_dir, data.data_dir(None)] if given is None else [given]
+    folders = [data_dir, data.directory(None)] if given is None else [given]
     folder, found = next(((at, files) for at in folders if (files := sources.inception_files(at))), (folders[0], []))
     if not found:
         raise InputError(f"{folder} has no weights of the FID network; {WANTED}")

@@ -44,6 +44,7 @@ def named(only: str) -> tuple[str, ...]:
 def reproduce(items: Sequence[str], work: Work) -> list[Section]:
     """Make each item, one after another; index.md and index.html grow with them, and have those made before."""
     began, made, (known, calls) = time.monotonic(), {}, earlier(work)
+    check(items, work)
     call = command(items, work)
     keep(known, calls, work)  # from now on the folder is for these data and this kind of budget
     for item in items:
@@ -58,6 +59,18 @@ def reproduce(items: Sequence[str], work: Work) -> list[Section]:
         took = f"{time.monotonic() - began:,.0f} s on {'a GPU' if work.device == 'cuda' else 'a CPU'}"
         write({name: found[name] for name in ITEMS if name in found}, {**calls, call: took}, work)
     return list(made.values())
+
+
+def check(items: Sequence[str], work: Work) -> None:
+    """Before anything trains: whether it can be measured."""
+    if not len(work.whole.x_test):
+        raise InputError(f"{work.whole.name} has no test split to measure on")
+    alone = [item for item in items if item in TABLES and TABLES[item].score != "error"]
+    if alone and work.weights is None:
+        missing = "the FID network's weights are not there (segma data fetch inception)"
+        if len(alone) == len(items):
+            raise InputError(f"{', '.join(items)}: {missing}, so there is nothing to measure")
+        work.say(f"{missing}: {', '.join(alone)} will have no numbers")
 
 
 def command(items: Sequence[str], work: Work) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from segma import files, launch, measure, runs, sweep
 from segma.baselines import RIVALS
 from segma.config import Config
-from segma.data import data_dir
+from segma.data import directory
 from segma.data.arrays import Data
 from segma.errors import InputError, RunFailed
 from segma.metrics import inception
@@ -68,7 +68,7 @@ class Work:
     def weights(self) -> Path | None:
         """The FID network's, if they are there."""
         try:
-            return inception.find(None, data_dir(self.data_dir))
+            return inception.find(None, directory(self.data_dir))
         except InputError:
             return None
 

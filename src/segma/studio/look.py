@@ -4,11 +4,9 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from segma import apply, files, latent, plots, report, runs, similarity
+from segma import apply, files, plots, report, runs, similarity
 from segma.errors import InputError
-from segma.model import encode_rows
 from segma.studio import session, shelf, view
 from segma.studio.shelf import Opened
 
@@ -16,13 +14,7 @@ from segma.studio.shelf import Opened
 @lru_cache(maxsize=8)
 def chart(opened: Opened) -> tuple[view.Frame, str]:
     """The map of a run: which part of the plane it shows, and the picture of it."""
-    rows, mixture = opened.rows, opened.model.mixture
-    few = np.unique(np.linspace(0, max(len(rows.x) - 1, 0), view.DOTS).astype(int)) if len(rows.x) else []
-    with torch.inference_mode():
-        z = encode_rows(opened.model, np.asarray(rows.x[few])) if len(few) else mixture.means[:0]
-        points, centres = (latent.on_plane(codes, mixture).numpy() for codes in (z, mixture.means))
-    sigmas = mixture.variances.sqrt().numpy()
-    labels = rows.y[few] if len(few) else np.empty(0, int)
+    points, labels, centres, sigmas = similarity.on_plane(opened.model, opened.rows.x, opened.rows.y, view.DOTS)
     return view.frame(points, centres, sigmas), view.latent_map(points, labels, centres, sigmas, opened.run.classes)
 
 
