@@ -52,9 +52,10 @@ def test_draws_are_where_the_codes_are(variances):
     np.testing.assert_allclose(np.cov(made.T), wanted, rtol=0.1)  # a hundredth of the codes, the outermost, is left out
 
 
-def test_a_code_astray_gets_no_gaussian():
+@pytest.mark.parametrize("off", [200, 1e4])  # the outermost hundredth, and what is no code at all
+def test_a_code_astray_gets_no_gaussian(off):
     z = two_lobes()
-    z[:20] = 40 + 1e4 * np.sign(z[:20] - 20)
+    z[:20] = 40 + off * np.sign(z[:20] - 20)
     made = np.concatenate([draws(clouds.fit(torch.from_numpy(z), target(), 5), target(), k) for k in (0, 1)])
     assert np.abs(made).max() < 60
 

@@ -104,6 +104,9 @@ def test_npz(tmp_path):
     assert d.x_test.shape == (0, 3)
     assert d.y_test.shape == (0,)
 
+    np.savez(tmp_path / "gaps.npz", x_train=np.eye(4), y_train=[1, np.nan, 0, np.nan])
+    assert from_npz(tmp_path / "gaps.npz").y_train.tolist() == [1, -1, 0, -1]
+
     np.savez(tmp_path / "words.npz", x_train=np.eye(3), y_train=["b", "", "a"], x_test=np.eye(3)[:1], y_test=["b"])
     d = from_npz(tmp_path / "words.npz")
     assert d.classes == ("a", "b")

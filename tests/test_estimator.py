@@ -304,6 +304,7 @@ def form_of(name: str) -> np.ndarray:
         "uint8 (n, h, w, 3)": as_bytes(grey)[..., None].repeat(3, axis=3),
         "int64 (n, h, w)": as_bytes(grey).astype(np.int64),
         "float (n, h, w)": grey / grey.max(),
+        "bool (n, h, w)": grey > grey.mean(),
         "float32 (n, h, w, 1)": (grey / grey.max()).astype(np.float32)[..., None],
     }[name]
 
@@ -319,6 +320,7 @@ def form_of(name: str) -> np.ndarray:
         ("uint8 (n, h, w, 3)", "uint8"),
         ("int64 (n, h, w)", "uint8"),
         ("float (n, h, w)", "float64"),
+        ("bool (n, h, w)", "float32"),
         ("float32 (n, h, w, 1)", "float32"),
     ],
 )
@@ -572,6 +574,8 @@ def test_in_a_grid_search():
 def test_pickle(model, pictured):
     assert_same(model, pickle.loads(pickle.dumps(model)), X)
     assert_same(pictured, pickle.loads(pickle.dumps(pictured)), as_bytes(IMAGES))
+    weights = sum(value.numel() * value.element_size() for value in pictured.model_.state_dict().values())
+    assert len(pickle.dumps(pictured)) < 1.5 * weights + 50_000
 
 
 # ---- mistakes
@@ -589,7 +593,7 @@ WITH_NAN = np.where(np.arange(180).reshape(90, 2) == 5, np.nan, X)
         (X, np.where(Y == 1, 0.5, Y), "Unknown label type: continuous"),
         (X, np.where(Y == 1, np.inf, Y), "infinity"),
         (X, np.full(90, np.nan), "no sample has a label"),
-        (X, [None, *Y[1:]], "dtype object, allowed: integers"),
+        (X, [object(), *Y[1:]], "dtype object, allowed: integers"),
         (X, np.array(["a", "b", "-1"])[TRUTH], "text '-1'"),
         (X, None, "y should be a 1d array"),
         (X, np.stack([Y, Y], axis=1), "y should be a 1d array"),
@@ -622,7 +626,7 @@ def test_wrong_data(x, y, message):
         ({"latent_dim": 0}, "latent_dim = 0"),
         ({"device": "tpu"}, "device 'tpu': allowed are auto, cpu, cuda"),
         ({"random_state": "x"}, "cannot be used to seed"),
-        ({"random_state": -1}, "seed = -1"),
+        ({"random_state": -1}, "random_state = -1: allowed is 0 to"),
     ],
 )
 def test_wrong_settings(changes, message):
@@ -652,6 +656,9 @@ def test_wrong_settings(changes, message):
         (lambda m: m.intensify(X, away_from=[0, 9]), "class 9: allowed are 0, 1, 2"),
         (lambda m: m.intensify(X, away_from=[]), "class none: allowed are 0, 1, 2"),
         (lambda m: m.interpolate(X[0], X[1], steps=1), "steps = 1: at least 2"),
+        (lambda m: m.interpolate(X[0], X[1], steps=2.5), "steps = 2.5: wanted is a whole number"),
+        (lambda m: m.edit(X, shift=3), "shift = 3: wanted are two numbers"),
+        (lambda m: m.sample(random_state=2**70), "random_state = "),
         (lambda m: m.interpolate(X[0], X[:1]), "a and b differ in shape"),
     ],
 )
@@ -750,7 +757,12 @@ def test_a_frame_with_gaps_in_its_labels_and_names_that_stay(tmp_path):
     np.testing.assert_array_equal(one.predict_proba(frame), two.predict_proba(frame))
     whole = SeGMA(epochs=2, random_state=0).fit(frame, Y)
     numbers = pandas.Series(Y).where(Y >= 0)  # as pandas has whole numbers with gaps: floats and NaN, or its own kind
-    for y in (numbers, numbers.astype("Int64")):
+    lists = (
+        [None if pandas.isna(y) else int(y) for y in numbers],
+        [math.nan if pandas.isna(y) else int(y) for y in numbers],
+    )
+    objects = pandas.Series(lists[0], dtype=object)
+    for y in (numbers, numbers.astype("Int64"), *lists, objects, objects.to_numpy()):
         model = SeGMA(epochs=2, random_state=0).fit(frame, y)
         assert list(map(repr, model.classes_.tolist())) == list(map(repr, sorted(set(Y[Y >= 0].tolist()))))  # no 1.0
         np.testing.assert_array_equal(model.predict_proba(frame), whole.predict_proba(frame))

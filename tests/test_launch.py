@@ -19,10 +19,12 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from data_files import write_mnist
-from segma import files, launch, measure, run_data, runs
+from segma import files, launch, measure, record, run_data, runs
 from segma.errors import InputError, RunFailed
-from segma.metrics.accuracy import evaluate
+from segma.metrics.accuracy import error, evaluate
 from segma.model import encode_rows
+from segma.step import NAMES
+from segma.train import Step
 
 SMALL = {"hidden": "12", "network": "mlp", "batch_size": "20", "epochs": "12", "labels": "12"}
 SMALL |= {"log_every": "5", "samples_every": "3"}
@@ -335,10 +337,12 @@ def test_a_run_from_another_machine_finds_the_data_of_this_one(tmp_path, monkeyp
         ("config.json", b'{"settings": {', "damaged"),
         ("config.json", b'{"settings": {}}', "damaged"),
         ("config.json", b"[]", "damaged"),
-        ("config.json", b'{"settings": {"alpha": -1}, "data": {}}', "alpha = -1.0: allowed is"),
+        ("config.json", b'{"settings": {}, "data": 3}', "damaged"),
         ("config.json", b'{"settings": [], "data": {}}', "damaged"),
         ("config.json", b'{"settings": {}, "data": {"name": "a", "form": {}}}', "nothing of the data's where, shape, "),
         ("labels.json", b"[", "damaged"),
+        ("labels.json", b"{}", "damaged"),
+        ("labels.json", b'{"kept": ["a"], "held_out": []}', "damaged"),
     ],
 )
 def test_half_written_files_are_named(done, tmp_path, file, content, message):
@@ -347,6 +351,54 @@ def test_half_written_files_are_named(done, tmp_path, file, content, message):
     (run / file).write_bytes(whole[: len(whole) // 2] if content is None else content)
     with pytest.raises(InputError, match=f"{Path(file).name}.*{message}"):
         launch.resume(run)
+
+
+@pytest.mark.parametrize(("key", "value"), [("shape", 3), ("rows", ["a", "b"]), ("classes", 5), ("classes", [1, 2])])
+def test_a_config_of_other_kinds_of_values_is_damaged(done, tmp_path, key, value):
+    run = copy_of(done, tmp_path)
+    config = json.loads((run / "config.json").read_text())
+    config["data"][key] = value
+    (run / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"config.json is damaged: not what segma writes"):
+        runs.read(run)
+
+
+def test_a_model_that_does_not_say_its_step_is_damaged(done, tmp_path):
+    run = copy_of(done, tmp_path)
+    tensors, _ = files.read_tensors(run / "model.safetensors", "")
+    files.write_tensors(run / "model.safetensors", tensors, {})
+    for use in (runs.load_model, runs.steps_done):
+        with pytest.raises(InputError, match=r"model.safetensors is damaged"):
+            use(runs.read(run))
+
+
+def test_rows_too_far_to_be_measured_are_named(tmp_path):
+    x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    far = np.where(np.arange(10)[:, None] == 7, np.float32(3e38), x[:10])
+    np.savez(tmp_path / "t.npz", x_train=x, y_train=np.arange(40) % 2, x_test=far, y_test=np.arange(10) % 2)
+    job = launch.start(str(tmp_path / "t.npz"), "best", {"epochs": 1}, tmp_path / "run", device="cpu")
+    with pytest.raises(InputError, match="row 7 of those to measure on: its values are too far"):
+        measure.alone(job.run, job.data, job.state.result.eval())
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        files.write_json(tmp_path / "x.json", {"error": float("nan")})
+
+
+def test_a_step_that_is_not_finite_saves_nothing(npz, tmp_path):
+    job = launch.start(str(npz), "best", SMALL, tmp_path / "run", device="cpu")
+    for value, saved in ((float("nan"), False), (1.0, True)):
+        record.save(job, Step(1, 0.1, torch.full((len(NAMES),), value)))
+        assert runs.has_checkpoint(job.run) is runs.has_model(job.run) is saved
+
+
+def test_what_is_looked_at_on_the_way_is_the_model_that_is_kept(npz, tmp_path):
+    """The averaged one: its pictures, and its error, which here the last weights have not."""
+    job = launch.start(str(npz), "best", SMALL | {"average": 0.9}, tmp_path / "run", device="cpu")
+    with torch.no_grad():
+        for weight in job.state.model.parameters():
+            weight.fill_(0.0)
+    wrong = record.look(job, 1)
+    assert wrong == error(job.state.average.eval(), job.data.x_test, job.data.y_test)
+    assert wrong != error(job.state.model.eval(), job.data.x_test, job.data.y_test)
 
 
 def test_a_missing_or_foreign_model_is_named(done, tmp_path):
@@ -418,6 +470,10 @@ def test_held_out_rows_replace_the_test_split(npz, tmp_path):
     known = np.flatnonzero(job.data.y_train >= 0)
     rest = np.setdiff1d(np.arange(200), rows["held_out"])
     np.testing.assert_array_equal(rest[known], rows["kept"])
+    judged = run_data.with_all_labels(job.run, run_data.whole_data(job.run))
+    np.testing.assert_array_equal(judged.x_test, job.data.x_test)
+    assert len(judged.x_train) == len(job.data.x_train)  # a judge does not learn from what it is asked about
+    assert (judged.y_train >= 0).all()
     finish(job)
     results = measure.alone(job.run, job.data, job.state.result.eval())
     assert "validation_error" in results

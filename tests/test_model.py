@@ -167,6 +167,18 @@ def test_a_start_takes_some_rows_at_a_time(monkeypatch):
     tracemalloc.stop()
 
 
+def test_samples_of_a_class_come_from_its_component():
+    model = Model(Config(hidden=(8,), latent_dim=4), (3,), 3).requires_grad_(False)
+    model.means.copy_(torch.arange(12.0).reshape(3, 4))
+    model.log_variances.copy_(torch.tensor([0.3, 1.0, 2.5]).log())
+    y = torch.full((100_000,), 2)
+    z, near, none = (model.draw(y, torch.Generator().manual_seed(1), spread) for spread in (1.0, 0.5, 0.0))
+    torch.testing.assert_close(z.mean(dim=0), model.means[2], atol=0.03, rtol=0)
+    assert z.var(dim=0).mean().item() == pytest.approx(2.5, rel=0.02)  # a deviation taken for a variance: 6.25
+    torch.testing.assert_close(near - model.means[2], (z - model.means[2]) / 2)
+    assert torch.equal(none, model.means[2].expand(100_000, -1))
+
+
 def test_constant_features_are_named_and_all_of_them_are_an_error():
     x = np.ones((10, 3), np.float32)
     model = Model(Config(hidden=(8,)), (3,), 2)

@@ -110,6 +110,15 @@ def test_a_table_is_swept_too(table, tmp_path):
         torch.testing.assert_close(jobs[1].state.tensors()[name], value, rtol=1e-5, atol=1e-6)
 
 
+def test_models_of_a_stack_may_warm_up_differently(table, tmp_path):
+    settings = SMALL | {"schedule": "cosine"}
+    jobs = swept(table, ["warmup=0,4"], settings, tmp_path / "s")
+    assert len(sweep.stacks(jobs)) == 1
+    one = alone(table, settings | {"warmup": 4}, tmp_path / "one")
+    for name, value in one.state.tensors().items():
+        torch.testing.assert_close(jobs[1].state.tensors()[name], value, rtol=1e-5, atol=1e-6)
+
+
 def test_shapes_make_stacks_of_their_own(pictures, tmp_path):
     jobs = swept(pictures, ["latent_dim=2,5", "hidden=16,8x8", "alpha=1,2"], SMALL, tmp_path / "s")
     assert [len(stack) for stack in sweep.stacks(jobs)] == [2, 2, 2, 2]

@@ -84,6 +84,17 @@ def test_noise_on_tables_has_its_deviation():
     assert out.std().item() == pytest.approx(0.3, rel=0.03)
 
 
+@pytest.mark.parametrize(("h", "w"), [(33, 65), (65, 33)])
+def test_what_is_turned_is_not_stretched_and_a_hole_is_square_where_sides_differ(h, w):
+    down, across = torch.arange(h) - (h - 1) / 2, torch.arange(w) - (w - 1) / 2
+    disc = ((down[:, None] ** 2 + across**2) < 10**2).float().expand(20, 1, h, w)
+    out = change(disc, View(rotate=90), generator())
+    assert (out - disc).abs().sum(dim=(1, 2, 3)).max() < 0.1 * disc[0].sum()
+    grey = change(torch.ones(50, 1, h, w), View(hole=0.25), generator())[:, 0] == 0.5
+    assert grey.any(dim=2).sum(dim=1).max().item() == pytest.approx(0.25 * 33, abs=1)
+    assert grey.any(dim=1).sum(dim=1).max().item() == pytest.approx(0.25 * 33, abs=1)
+
+
 def test_rotation_is_rigid():
     """Turned by at most 20 degrees, a centred disc is still the same disc."""
     axis = torch.linspace(-1, 1, 33)

@@ -191,16 +191,20 @@ def parse(name: str, value: Any) -> Any:
             return {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}[text.lower()]
         if typing.get_origin(kind) is tuple:
             parts = value if isinstance(value, list | tuple) else text.strip("[]()").replace("x", ",").split(",")
-            return tuple(int(part) for part in parts if str(part).strip())
-        if kind is int and not isinstance(value, str):
-            if value != int(value):
-                raise ValueError
-            return int(value)
+            return tuple(_whole(part) for part in parts if str(part).strip())
+        if kind is int:
+            return _whole(value)
         return kind(text) if isinstance(value, str) else kind(value)
     except (ValueError, KeyError, TypeError, OverflowError):
         words = {bool: "true or false", int: "a whole number", float: "a number"}
         wanted = words.get(kind, "whole numbers, as 1024,1024 or 1024x1024")
         raise InputError(f"{name} = {text!r}: wanted is {wanted}") from None
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, str) and value != int(value):
+        raise ValueError
+    return int(value)
 
 
 def assignments(pairs: list[str]) -> dict[str, str]:

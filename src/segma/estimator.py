@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from segma import attributes, latent, runs
-from segma.config import Config, override
+from segma.config import RANGES, Config, override
 from segma.data.arrays import Data
 from segma.data.labels import as_names, encode_labels
 from segma.data.values import images_or_table, note_doubtful
@@ -153,6 +153,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         `path` is "linear", or "density": around the empty space between classes (segma.density).
         """
         check_is_fitted(self)
+        if not isinstance(steps, Integral):
+            raise InputError(f"steps = {steps!r}: wanted is a whole number")
         if np.shape(a) != np.shape(b):
             raise InputError(f"a and b differ in shape: {np.shape(a)} and {np.shape(b)}")
         shape = tuple(self._about["shape"])
@@ -202,6 +204,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
             {str(name): _finite(str(name), amount) for name, amount in (given or {}).items()}
             for given in (towards, intensity)
         )
+        if np.shape(shift) != (2,):
+            raise InputError(f"shift = {shift!r}: wanted are two numbers, one for each axis of the map")
         first, second = (_finite("shift", value) for value in shift)
         pushed = latent.pushes(self._names, *amounts)
         return self._decode(latent.edit(z, self.model_.mixture, pushed, _finite("style", style), (first, second)), form)
@@ -249,6 +253,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
     def _adopt(self, model: Model, config: Config, classes: np.ndarray, about: dict) -> Self:
         # Tables are classified in float64: what the rows beside a row do to its rounding is then beyond notice.
         self.model_ = (model if model.is_image else model.double()).eval().requires_grad_(False)
+        for weight in self.model_.parameters():  # views of one vector of all, with which each would be pickled
+            weight.data = weight.data.clone()
         self.class_distances_ = latent.class_distances(model.mixture).cpu().numpy()
         self.class_shares_ = model.class_weights.cpu().numpy()
         self.config_, self.classes_ = config, classes
@@ -259,6 +265,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         """X as the model takes it, and the form in which it came; after fit its samples must have the same shape."""
         raw = np.asarray(X)
         x = validate_data(self, X, reset=reset) if raw.ndim < 3 else raw
+        for name in ("n_features_in_", "feature_names_in_") if reset and raw.ndim > 2 else ():
+            vars(self).pop(name, None)  # of a table that it was fitted on before
         given, x = x, images_or_table(x, "X", at_least=2 if reset else 1)
         if reset:
             note_doubtful(given, "X", getattr(self, "feature_names_in_", ()))
@@ -266,7 +274,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         if x.shape[1:] != fitted:
             alone = "; a single one is X[None]" if raw.shape in (fitted, fitted[:2]) else ""
             raise InputError(f"X: samples of shape {x.shape[1:]}, the model was fitted on {fitted}{alone}")
-        form = {"ndim": raw.ndim, "dtype": str(raw.dtype if raw.dtype.kind == "f" else x.dtype)}
+        kept = {"f": raw.dtype, "b": "float32"}  # black and white come back as 0..1
+        form = {"ndim": raw.ndim, "dtype": str(kept.get(raw.dtype.kind, x.dtype))}
         return np.require(x, requirements=["C", "W"]), form  # what torch takes without a copy or a warning
 
     def _encode(self, X: Any) -> tuple[torch.Tensor, dict]:
@@ -341,5 +350,8 @@ def _quoted(label: Any) -> str:
 def _seed(random_state: Any) -> int:
     """An integer is the seed itself, so that a run can be repeated from the command line."""
     if isinstance(random_state, int | np.integer):
+        low, high = RANGES["seed"]
+        if not low <= random_state <= high:
+            raise InputError(f"random_state = {random_state}: allowed is {low} to {high}")
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))

@@ -169,7 +169,7 @@ def for_hub(run: runs.Run) -> tuple[Files, list[str]]:
 
 def facts(run: runs.Run) -> dict[str, str]:
     """What the READMEs say of a run."""
-    results, image = run.path / "results.json", len(run.shape) == 3
+    image = len(run.shape) == 3
     return {
         "name": run.path.resolve().name,
         "data": Path(run.config.data).name,
@@ -181,9 +181,16 @@ def facts(run: runs.Run) -> dict[str, str]:
         "form": "images in 0..1, height x width x channels" if image else "rows of a table, in its own units",
         "task": "image-classification" if image else "tabular-classification",
         "picture": "![Samples, a row per class](samples.png)\n\n" if image else "",
-        "measured": report.error(files.read_json(results)) if results.exists() else "Its error was not measured",
+        "measured": _measured(run.path / "results.json"),
         "segma": segma.__version__,
     }
+
+
+def _measured(results: Path) -> str:
+    if not results.exists():
+        return "Its error was not measured"
+    with files.as_written(results):
+        return report.error(files.read_json(results))
 
 
 FORMATS = {"onnx": as_onnx, "hub": for_hub}

@@ -17,7 +17,7 @@ from segma.errors import InputError, RunFailed
 
 
 def write_json(path: Path, value: object) -> None:
-    write(path, (json.dumps(value, indent=2) + "\n").encode())
+    write(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
 
 
 def write(path: Path, content: bytes) -> None:
@@ -41,11 +41,24 @@ def write(path: Path, content: bytes) -> None:
 
 def read_json(path: Path) -> dict:
     try:
-        return json.loads(path.read_text())
+        found = json.loads(path.read_text())
     except FileNotFoundError:
         raise InputError(f"{path} is missing") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as problem:
         raise InputError(f"{path} is damaged: {problem}") from problem
+    with as_written(path):
+        return {**found}
+
+
+@contextmanager
+def as_written(path: Path) -> Generator[None]:
+    """Where what a file holds is used: if it is not what segma writes into such a file, that is said."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as problem:
+        raise InputError(f"{path} is damaged: not what segma writes") from problem
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:

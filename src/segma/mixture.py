@@ -43,16 +43,10 @@ class Mixture:
         """Codes of components y, `noise` away from their means, in deviations."""
         return self.means[y] + self.variances[y].sqrt()[:, None] * noise
 
-    def sample(
-        self, n: int, generator: torch.Generator | None = None, label: int | None = None, spread: float = 1.0
-    ) -> Float[Tensor, "n d"]:
-        """n draws from the mixture, or from component `label` alone; `spread` multiplies the deviations."""
-        if label is None:
-            y = torch.multinomial(self.weights, n, replacement=True, generator=generator)
-        else:
-            y = torch.full((n,), label, device=self.means.device)
-        noise = torch.randn(n, self.d, generator=generator, dtype=self.means.dtype, device=self.means.device)
-        return self.place(y, spread * noise)
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Float[Tensor, "n d"]:
+        """n draws from the mixture."""
+        y = torch.multinomial(self.weights, n, replacement=True, generator=generator)
+        return self.place(y, torch.randn(n, self.d, generator=generator, dtype=self.means.dtype, device=y.device))
 
 
 def squared_distances(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from segma import data, files, runs
+from segma import data, runs
 from segma.config import Config
 from segma.data.arrays import Data
 from segma.data.labels import hide, hold_out
@@ -18,13 +18,12 @@ def load(
 ) -> Data:
     """The data of a run with the labels it kept; other data than it was trained on are an error."""
     whole = whole_data(run, data_dir, progress, whole)
-    rows = files.read_json(run.path / "labels.json")
-    return with_rows(whole, np.array(rows["kept"], dtype=int), np.array(rows["held_out"], dtype=int))
+    return with_rows(whole, *runs.rows(run))
 
 
 def with_all_labels(run: runs.Run, whole: Data) -> Data:
     """Its data, as whole_data gives them, with every label there is: for judges of the model, never for the model."""
-    held_out = np.array(files.read_json(run.path / "labels.json")["held_out"], dtype=int)
+    _, held_out = runs.rows(run)
     return with_rows(whole, np.setdiff1d(np.flatnonzero(whole.y_train >= 0), held_out), held_out)
 
 

@@ -7,12 +7,14 @@ import dataclasses
 import fcntl
 import json
 import platform
+import shlex
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -82,7 +84,7 @@ def create(path: Path, config: Config, about: dict) -> Run:
 
 def check_free(path: Path) -> None:
     if path.exists():
-        hint = f", or go on with: segma resume {path}" if (path / "labels.json").exists() else ""
+        hint = f", or go on with: segma resume {shlex.quote(str(path))}" if (path / "labels.json").exists() else ""
         raise InputError(f"{path} exists and is not overwritten: choose another name{hint}")
 
 
@@ -119,18 +121,19 @@ def read(path: Path) -> Run:
         raise InputError(f"{path} is a file, and a run is a folder; the run is named first")
     if not (path / "config.json").is_file():
         raise InputError(f"{path} is not a run: it has no config.json; segma train makes one of data")
-    content = files.read_json(path / "config.json")
-    try:
+    written = path / "config.json"
+    content = files.read_json(written)
+    with files.as_written(written):
         settings, about = content["settings"], content["data"]
-        missing = [key for key in NEEDED if key not in about]
-        run = Run(path, Config.from_json(settings), about)
-    except (KeyError, TypeError, AttributeError) as problem:
-        raise InputError(f"{path / 'config.json'} is damaged: not what segma writes") from problem
-    except InputError as problem:
-        raise InputError(f"{path / 'config.json'}: {problem}") from problem
-    if missing:
-        raise InputError(f"{path / 'config.json'} is damaged: nothing of the data's {', '.join(missing)}")
-    return run
+        if missing := [key for key in NEEDED if key not in about]:
+            raise InputError(f"{written} is damaged: nothing of the data's {', '.join(missing)}")
+        numbers, names = [*about["shape"], *about["rows"]], about["classes"]
+        if not all(isinstance(n, int) for n in numbers) or not all(isinstance(name, str) for name in names):
+            raise TypeError
+        try:
+            return Run(path, Config.from_json(settings), about)
+        except InputError as problem:
+            raise InputError(f"{written}: {problem}") from problem
 
 
 def check_same_data(run: Run, data: Data) -> None:
@@ -156,9 +159,9 @@ def load_model(run: Run, device: str = "cpu") -> AnyModel:
     """The trained model, ready to use: without its critic, which is of use only while it trains."""
     model = build(dataclasses.replace(run.config, critic=0.0), run.shape, len(run.classes))
     tensors, metadata = read_weights(run)
-    done, last = int(metadata["step"]), steps_to_do(run)
+    done, last = _step_of(metadata, run), steps_to_do(run)
     if done < last:
-        hint = f"it goes on with: segma resume {run.called}"
+        hint = f"it goes on with: segma resume {shlex.quote(run.called)}"
         warnings.warn(f"{run.called} has trained {done} of its {last} steps; {hint}", stacklevel=2)
     clouds = {name.removeprefix("clouds."): tensors.pop(name) for name in list(tensors) if name.startswith("clouds.")}
     try:
@@ -181,14 +184,25 @@ def save_model(run: Run, model: AnyModel, step: int) -> None:
 
 def steps_done(run: Run) -> int:
     """How many steps the saved model has trained."""
-    return int(files.read_metadata(run.path / "model.safetensors", _untrained(run))["step"])
+    return _step_of(files.read_metadata(run.path / "model.safetensors", _untrained(run)), run)
+
+
+def _step_of(metadata: dict[str, str], run: Run) -> int:
+    with files.as_written(run.path / "model.safetensors"):
+        return int(metadata["step"])
 
 
 def steps_to_do(run: Run) -> int:
     """How many it trains from its start to its end."""
-    labels = run.path / "labels.json"  # which those fitted in Python have not
-    held_out = len(files.read_json(labels)["held_out"]) if labels.exists() else 0
-    return steps_in_all(run.config, run.data["rows"][0] - held_out)
+    held_out = rows(run)[1] if (run.path / "labels.json").exists() else ()  # those fitted in Python have none
+    return steps_in_all(run.config, run.data["rows"][0] - len(held_out))
+
+
+def rows(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """The training rows that kept their label, and those held out to measure on."""
+    found = files.read_json(run.path / "labels.json")
+    with files.as_written(run.path / "labels.json"):
+        return np.array(found["kept"], dtype=int), np.array(found["held_out"], dtype=int)
 
 
 def read_weights(run: Run) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -197,7 +211,7 @@ def read_weights(run: Run) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def _untrained(run: Run) -> str:
-    return f"train first, or wait for the first checkpoint; if it was stopped: segma resume {run.called}"
+    return f"train first, or wait for the first checkpoint; if it was stopped: segma resume {shlex.quote(run.called)}"
 
 
 def save_checkpoint(run: Run, tensors: dict[str, Tensor], step: int) -> None:

@@ -93,14 +93,14 @@ class ADGM(Variational):
         return inferred - pixels - auxiliary - log_standard(z) + math.log(self.k)
 
     @torch.no_grad()
-    def classify(self, x: Float[Tensor, " n *shape"], generator: torch.Generator | None = None) -> Float[Tensor, "n k"]:
-        """q(y|a,x), averaged over TEST_DRAWS draws of a. All rows share the noise, which without a generator is
-        always the same: what a row gets does not depend on the rows beside it."""
-        generator = generator or torch.Generator().manual_seed(0)
+    def classify(self, x: Float[Tensor, " n *shape"]) -> Float[Tensor, "n k"]:
+        """q(y|a,x), averaged over TEST_DRAWS draws of a. All rows share the noise, which is always the same: what a row
+        gets does not depend on the rows beside it."""
+        generator = torch.Generator().manual_seed(0)
         features = self.trunk(x)
         q: Normal = self.auxiliary(features)
         shape = self.TEST_DRAWS, q.mean.shape[1]
-        noise = torch.randn(shape, generator=generator, device=generator.device, dtype=self.dtype).to(self.device)
+        noise = torch.randn(shape, generator=generator, dtype=self.dtype).to(self.device)
         total = torch.zeros(len(x), self.k, device=self.device, dtype=self.dtype)
         for one in noise:  # one by one: all at once would take TEST_DRAWS times the memory
             total += self.classifier(q.mean + (q.log_variance / 2).exp() * one, features).softmax(dim=-1)

@@ -90,7 +90,7 @@ class M1M2(Variational):
         return over_classes(bounds, self.classifier(z).log_softmax(dim=-1))
 
     @torch.no_grad()
-    def classify(self, x: Float[Tensor, " n *shape"], generator: torch.Generator | None = None) -> Float[Tensor, "n k"]:
+    def classify(self, x: Float[Tensor, " n *shape"]) -> Float[Tensor, "n k"]:
         """q(y|z1) at the mean of q(z1|x), as in Kingma's code, so nothing is drawn; the paper's port draws z1."""
         return self.classifier(self.encoder(x).mean).softmax(dim=-1)
 

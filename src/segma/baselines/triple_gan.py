@@ -159,7 +159,7 @@ class TripleGAN(Form):
         for mean, value in pairs:
             mean.lerp_(value, share.to(value.dtype))
 
-    def classify(self, x: Float[Tensor, " n *shape"], generator: torch.Generator | None = None) -> Float[Tensor, "n k"]:
+    def classify(self, x: Float[Tensor, " n *shape"]) -> Float[Tensor, "n k"]:
         """P(y | x) of the averaged classifier; nothing is drawn."""
         return self.averaged(x).softmax(dim=1)
 

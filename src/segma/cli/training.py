@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -106,7 +107,7 @@ def _train(job: Any, where: str = "") -> None:
     several processes the first speaks."""
     from segma import distributed, launch, measure, progress, report
 
-    again = f"segma resume {job.run.path}{where}"
+    again = f"segma resume {shlex.quote(str(job.run.path))}{where}"
     with progress.interruptible() as interrupted:
         steps = launch.train(job, interrupted.is_set)
         if distributed.rank() > 0:

@@ -114,12 +114,15 @@ def _is_picture(name: str) -> bool:
     return name.lower().endswith(SUFFIXES)
 
 
-def pictures_below(root: Path, below: str = "") -> list[str]:
+def pictures_below(root: Path, below: str = "", above: frozenset[str] = frozenset()) -> list[str]:
     """All pictures in root/below and deeper, in the order of their names; below is "" or ends with "/"."""
+    here = os.path.realpath(root / below)
+    if here in above:
+        raise InputError(f"{root / below}: a link to a folder that it lies in, so its pictures would count again")
     files = []
     for entry in _visible(root / below):
         if _is_dir(entry):
-            files += pictures_below(root, f"{below}{entry.name}/")
+            files += pictures_below(root, f"{below}{entry.name}/", above | {here})
         elif _is_picture(entry.name):
             files.append(below + entry.name)
     return files

@@ -13,7 +13,7 @@ def encode_labels(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels as int64 places in the classes, -1 where unlabelled, and the classes' names.
 
-    y holds integers, of which -1 means unlabelled, or strings, of which "" does (or a gap among them). Without
+    y holds integers, of which -1 means unlabelled, or strings, of which "" does; or gaps among either. Without
     `classes` they are the distinct labels in order; with them integers are places in `classes` and strings names.
     """
     y = _integers_or_strings(y, name)
@@ -56,9 +56,10 @@ def _integers_or_strings(y: Sequence | np.ndarray, name: str) -> np.ndarray:
         if any(isinstance(value, str) for value in values):
             values = ["" if _is_gap(value) else value for value in values]
             y = np.array(values, dtype=str) if all(isinstance(value, str) for value in values) else y
-        elif all(isinstance(value, int | float | np.number) for value in values):
-            y = np.array(values)
+        elif all(isinstance(value, int | float | np.number) or _is_gap(value) for value in values):
+            y = np.array([-1 if _is_gap(value) else value for value in values])
     if y.dtype.kind == "f":
+        y = np.where(np.isnan(y), -1, y)
         odd = np.flatnonzero(~((np.abs(y) < 2**53) & (y == np.round(y))))
         if len(odd):
             raise InputError(f"{name}: label {y[odd[0]]} in row {odd[0]}, allowed: integers, -1 = unlabelled")
@@ -72,7 +73,7 @@ def _integers_or_strings(y: Sequence | np.ndarray, name: str) -> np.ndarray:
 
 
 def _is_gap(value: object) -> bool:
-    """Whether it stands among texts where there is none: -1, or None, NaN or NA, as pandas has it."""
+    """Whether it stands where there is no label: -1, or None, NaN or NA, as pandas has it."""
     if isinstance(value, int | float | np.number):
         return value == -1 or math.isnan(value)
     return value is None or type(value).__name__ == "NAType"

@@ -78,7 +78,7 @@ def change(x: Float[Tensor, " n *shape"], view: View, *generators: torch.Generat
     if x.ndim == 2:
         return x
     if view.rotate or view.scale or view.shear or view.shift or view.bend or view.flip:
-        places = F.affine_grid(_affine(view, uniform(6)), list(x.shape), False)
+        places = F.affine_grid(_affine(view, uniform(6), *x.shape[2:]), list(x.shape), False)
         if view.bend:
             h, w = (_reach(side, x) for side in x.shape[2:])
             places = places + (h @ (2 * view.bend * uniform(2, BENDS, BENDS)) @ w.T).permute(0, 2, 3, 1)
@@ -94,14 +94,15 @@ def change(x: Float[Tensor, " n *shape"], view: View, *generators: torch.Generat
     return x.clamp(0, 1)
 
 
-def _affine(view: View, u: Float[Tensor, "n 6"]) -> Float[Tensor, "n 2 3"]:
-    """Random affine maps from u in -1..1: rotation, scale, shear, two shifts, flip."""
+def _affine(view: View, u: Float[Tensor, "n 6"], h: int, w: int) -> Float[Tensor, "n 2 3"]:
+    """Random affine maps from u in -1..1: rotation, scale, shear, two shifts, flip. Places are in units of the sides,
+    angles and lengths in pixels, so that what is turned is not stretched where h and w differ."""
     angle = u[:, 0] * math.radians(view.rotate)
     scale = 1 + view.scale * u[:, 1]
     cos, sin = angle.cos() / scale, angle.sin() / scale
     side = torch.where(u[:, 5] < 0, -1.0, 1.0) if view.flip else torch.ones_like(scale)
-    top = torch.stack([side * cos, -sin + view.shear * u[:, 2], 2 * view.shift * u[:, 3]], dim=1)
-    bottom = torch.stack([side * sin, cos, 2 * view.shift * u[:, 4]], dim=1)
+    top = torch.stack([side * cos, (view.shear * u[:, 2] - sin) * (h / w), 2 * view.shift * u[:, 3]], dim=1)
+    bottom = torch.stack([side * sin * (w / h), cos, 2 * view.shift * u[:, 4]], dim=1)
     return torch.stack([top, bottom], dim=1)
 
 
@@ -113,7 +114,7 @@ def _reach(side: int, like: Tensor) -> Float[Tensor, "side places"]:
 
 
 def _hole(side: float, u: Float[Tensor, "n 2"], h: int, w: int) -> Tensor:
-    """(n, 1, h, w) true inside one square per sample, its centre anywhere."""
-    row = torch.linspace(-1, 1, h, device=u.device).sub(u[:, :1]).abs() < side
-    column = torch.linspace(-1, 1, w, device=u.device).sub(u[:, 1:]).abs() < side
+    """(n, 1, h, w) true inside one square per sample, its centre anywhere; `side` is a share of the shorter one."""
+    row = torch.linspace(-1, 1, h, device=u.device).sub(u[:, :1]).abs() < side * min(1.0, w / h)
+    column = torch.linspace(-1, 1, w, device=u.device).sub(u[:, 1:]).abs() < side * min(1.0, h / w)
     return (row[:, :, None] & column[:, None, :])[:, None]

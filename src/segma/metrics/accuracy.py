@@ -9,6 +9,7 @@ import torch
 from segma.baselines import AnyModel, classifies, encodes
 from segma.config import Config
 from segma.cramer_wold import silverman
+from segma.errors import InputError
 from segma.model import Model, classify_rows, encode_rows
 from segma.objective import log_distance, reconstruction
 from segma.step import rows_per_step
@@ -26,6 +27,9 @@ def evaluate(model: AnyModel, x: np.ndarray, y: np.ndarray, config: Config, n_tr
     """
     found: dict = dict.fromkeys(MEASURED)
     z = encode_rows(model, x) if encodes(model) else None
+    if z is not None and not (fine := torch.isfinite(z).all(dim=1)).all():
+        first = int((~fine).nonzero()[0])
+        raise InputError(f"row {first} of those to measure on: its values are too far from the training data")
     if classifies(config):
         mixture_joint = model.mixture.log_joint(z) if isinstance(model, Model) and z is not None else None
         guess = (classify_rows(model, x) if mixture_joint is None else mixture_joint).argmax(dim=1).cpu().numpy()

@@ -1,5 +1,6 @@
 """The paper's tables and figures, one function each, with the paper's numbers beside ours."""
 
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -74,7 +75,7 @@ def check(items: Sequence[str], work: Work) -> None:
 
 
 def command(items: Sequence[str], work: Work) -> str:
-    words = f"segma reproduce {'all' if len(items) == len(ITEMS) else ' '.join(items)} --data {work.data}"
+    words = f"segma reproduce {'all' if len(items) == len(ITEMS) else ' '.join(items)} --data {shlex.quote(work.data)}"
     only = f" --only {','.join(work.only)}" if work.only else ""
     samples = f" --samples {work.fid_samples}" if work.fid_samples else ""
     return f"{words} --seeds {work.seeds}{only} --budget {work.budget}{samples}{'' if work.given else ' --no-given'}"

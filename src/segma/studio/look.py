@@ -1,5 +1,6 @@
 """What the page shows of a run as a whole: its map, a canvas in its colours, the class map, curves and results."""
 
+import shlex
 from functools import lru_cache
 from pathlib import Path
 
@@ -55,6 +56,7 @@ def pictures(path: Path, weights: int, log: int) -> tuple[str, str]:
 
 def results(path: Path) -> str:
     try:
-        return report.as_text(files.read_json(path / "results.json"))
-    except (InputError, KeyError):
-        return f"not measured yet: segma evaluate {runs.read(path).called}"
+        with files.as_written(path / "results.json"):
+            return report.as_text(files.read_json(path / "results.json"))
+    except InputError:
+        return f"not measured yet: segma evaluate {shlex.quote(runs.read(path).called)}"

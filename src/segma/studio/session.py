@@ -174,7 +174,7 @@ def done(history: History, edit: Edit, when: float) -> History:
         return history
     last = history.past[-1] if history.past else None
     same = last is not None and controls(last, history.now) == controls(last, edit)
-    if same and not history.future and when - history.changed < TOGETHER:
+    if same and when - history.changed < TOGETHER:  # never just after undo, which leaves `changed` at 0
         return History(edit, history.past, (), when)
     return step(history, edit, when)
 
