@@ -465,7 +465,7 @@ def test_folders_with_too_little(tmp_path):
 @pytest.mark.parametrize(
     ("text", "pieces"),
     [
-        ("file;label\na/1.png;x\n", ("file;label", "allowed: file,label")),
+        ("file:label\na/1.png:x\n", ("file:label", "allowed: file,label")),
         ("", ("allowed: file,label",)),
         ("file,label\na/1.png\n", ("line 2", "not a file and a label")),
         ("file,label\na/1.png,x\na/9.png,y\n", ("line 3", "no file a/9.png")),
@@ -507,7 +507,7 @@ def test_a_folder_called_as_no_label(tmp_path):
 
 
 def test_names_of_nothing(tmp_path):
-    with refused("'mnits'", "did you mean 'mnist'?"):
+    with refused("'mnits'", "no such file, folder or data set", "did you mean 'mnist'?"):
         data.load("mnits")
     with refused("'zzzzzz'", "digits, mnist, svhn, celeba, an .npz, a .csv, a folder of pictures"):
         data.load("zzzzzz")

@@ -43,6 +43,9 @@ def test_folder_with_labels_csv(tmp_path):
     d = folder.load(tmp_path)
     assert d.x_train[:, 0, 0, 0].tolist() == [0, 1, 3, 2, 4]  # a, b, d, deep/c, e
     assert [d.classes[c] if c >= 0 else "" for c in d.y_train] == ["", "cat", "dog", "dog", ""]
+    (tmp_path / "labels.csv").write_text("file;label\na.png;cat\nb.png;dog\nd.png;NA\n")
+    with pytest.warns(UserWarning, match="'NA' counts as a class"):
+        assert folder.load(tmp_path).classes == ("NA", "cat", "dog")
 
 
 def test_folder_with_train_and_test(tmp_path):
@@ -67,6 +70,12 @@ def test_folder_with_train_and_test(tmp_path):
     save_picture(tmp_path / "valid" / "0" / "a.png", 3)
     with pytest.warns(UserWarning, match="passed over beside train/ and test/: valid"):
         assert len(folder.load(tmp_path).x_train) == 3
+
+
+def test_what_a_zip_file_leaves_is_no_class(tmp_path):
+    for name in ("a", "b", "__MACOSX"):
+        save_picture(tmp_path / name / "1.png", 5)
+    assert folder.load(tmp_path).classes == ("a", "b")
 
 
 def test_train_and_test_with_one_labels_csv_beside_them(tmp_path):

@@ -658,6 +658,7 @@ def test_wrong_settings(changes, message):
         (lambda m: m.interpolate(X[0], X[1], steps=1), "steps = 1: at least 2"),
         (lambda m: m.interpolate(X[0], X[1], steps=2.5), "steps = 2.5: wanted is a whole number"),
         (lambda m: m.edit(X, shift=3), "shift = 3: wanted are two numbers"),
+        (lambda m: m.edit(X, towards="well"), "'well': wanted are classes with amounts"),
         (lambda m: m.sample(random_state=2**70), "random_state = "),
         (lambda m: m.interpolate(X[0], X[:1]), "a and b differ in shape"),
     ],

@@ -174,3 +174,23 @@ def test_what_is_off_is_not_written(tmp_path, monkeypatch):
         export.export(run, "onnx", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert files.read_json(run.path / "config.json")
+
+
+def test_a_failed_export_leaves_nothing_in_the_way_of_the_next(tmp_path, monkeypatch):
+    write, run = files.write, runs.read(Path("digits"))
+
+    def full(path: Path, content: bytes) -> None:
+        if path.name == "README.md":
+            raise RunFailed("no space left")
+        write(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write", full)
+        with pytest.raises(RunFailed, match="no space left"):
+            export.export(run, "hub", tmp_path / "there" / "out")
+    assert list((tmp_path / "there").iterdir()) == []
+    export.export(run, "hub", tmp_path / "there" / "out")
+    assert (tmp_path / "there" / "out" / "README.md").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(RunFailed, match="cannot write"):
+        export.export(run, "hub", tmp_path / "file" / "out")

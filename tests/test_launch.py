@@ -133,7 +133,7 @@ def test_stop_saves_and_resume_ends_the_same(done, npz, tmp_path):
     steps = iter(range(100))
     last = list(launch.train(job, lambda: next(steps) == 3))[-1]
     assert last.step == job.state.step == 4
-    with pytest.warns(UserWarning, match=r"run has trained 4 of its \d+ steps; it goes on with: segma resume"):
+    with pytest.warns(UserWarning, match=r"run has trained 4 of its \d+ steps; if it was stopped, it goes on with: segma resume"):
         half = measure.alone(job.run, job.data, runs.load_model(job.run))
     assert half["protocol"]["steps"] == 4  # what was trained, not what was planned
     resumed = finish(launch.resume(tmp_path / "run", device="cpu"))
@@ -478,6 +478,11 @@ def test_held_out_rows_replace_the_test_split(npz, tmp_path):
     results = measure.alone(job.run, job.data, job.state.result.eval())
     assert "validation_error" in results
     assert "test_error" not in results
+
+
+def test_more_labels_than_held_out_rows_leave(npz, tmp_path):
+    with pytest.raises(InputError, match=r"180 labels asked for, but holdout=0.25 leaves 150 to train on"):
+        launch.start(str(npz), "best", SMALL | {"holdout": "0.25", "labels": "180"}, tmp_path / "run", device="cpu")
 
 
 def test_label_seed_changes_the_labels_alone(npz):

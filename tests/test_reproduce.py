@@ -76,6 +76,16 @@ def test_what_could_not_be_measured_is_refused_before_anything_trains(work):
     assert not work.out.exists()
 
 
+def test_what_is_there_of_another_budget_is_refused_and_stays(work):
+    few = dataclasses.replace(work, budget="8", seeds=1, only=("segma",))
+    (before,) = reproduce.reproduce(["table2"], few)
+    page = (work.out / "index.md").read_text()
+    with pytest.raises(InputError, match="was made with other settings: another --out for another budget"):
+        reproduce.reproduce(["table2"], dataclasses.replace(few, budget="12"))
+    assert (work.out / "index.md").read_text() == page
+    assert any("segma" in line[-1] and "%" in line[2] for line in before.table[1:])
+
+
 def sizes(work, section: tables.Section) -> np.ndarray:
     """(pictures, 2): widths and heights, by PNG's header."""
     files = [work.out / file for _, file in section.pictures]

@@ -67,11 +67,15 @@ def test_it_is_not_trained_on(call, tmp_path, monkeypatch):  # noqa: F811
     assert (status, "digits holds a trained model but no checkpoint" in err) == (2, True)
 
 
-def test_a_folder_of_that_name_comes_first(tmp_path, monkeypatch):
+def test_a_run_of_that_name_comes_first_and_another_folder_is_not_in_the_way(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("digits").mkdir()
-    with pytest.raises(InputError, match=r"digits is not a run"):
-        runs.read(Path("digits"))
+    assert runs.read(Path("digits")).comes_along
+    shutil.copy(runs.TRAINED / "mnist" / "config.json", "digits")
+    assert runs.read(Path("digits")).path == Path("digits")
+    Path("photos").mkdir()
+    with pytest.raises(InputError, match=r"photos is not a run"):
+        runs.read(Path("photos"))
     with pytest.raises(InputError, match="nothing: no such run; there are digits, mnist"):
         runs.read(Path("nothing"))
 

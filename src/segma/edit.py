@@ -45,7 +45,7 @@ def transfer(source: Source, words: Sequence[str], to: str, given: str | None, s
         return latent.transfer(z, own, goal.expand_as(own), target, t)
 
     check_out(source.run, steps, out)
-    return _edit(source, words, [to], given, move, "t", np.linspace(0, 1, steps), out)
+    return _edit(source, words, [to], given, move, "t", np.linspace(0, 1, steps), out, f" → {to}")
 
 
 def intensify(
@@ -75,8 +75,10 @@ def _edit(
     symbol: str,
     values: np.ndarray,
     out: Path,
+    on: str = "",
 ) -> list[str]:
-    """Move samples relative to the classes (or values of one attribute) of these names, by each of the values."""
+    """Move samples relative to the classes (or values of one attribute) of these names, by each of the values. `on` is
+    written behind the class of each."""
     classes = source.run.classes
     axis, places = attributes.locate(classes, names)
     number = None if given is None else place(classes, axis, given)
@@ -90,7 +92,8 @@ def _edit(
         goals = torch.tensor(places, dtype=own.dtype)
         codes = torch.stack([move(z, own, goals, target, float(value)) for value in values], dim=1)
     labels = [axis.values[i] for i in own.tolist()]
-    write(source.run, out, model, samples.names, [samples.x] if source.shown else [], codes, symbol, values, labels)
+    rows = [label + on for label in labels]
+    write(source.run, out, model, samples.names, [samples.x] if source.shown else [], codes, symbol, values, rows)
     for i in (codes[:, 0] == codes[:, -1]).all(dim=1).nonzero().flatten().tolist():
         notes.append(f"{samples.names[i]}: counts as {labels[i]!r}, which this edit leaves as it is")
     return notes

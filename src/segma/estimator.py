@@ -199,6 +199,9 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         class (0: its mean), `shift` moves along the two axes of the map (latent.plane). Values of attributes count as
         classes.
         """
+        for given in (towards, intensity):
+            if not isinstance(given, Mapping | None):
+                raise InputError(f"{given!r}: wanted are classes with amounts, as {{{self.classes_[0]!r}: 0.5}}")
         z, form = self._encode(X)
         amounts = (
             {str(name): _finite(str(name), amount) for name, amount in (given or {}).items()}

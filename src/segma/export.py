@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import logging
+import tempfile
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -34,8 +35,15 @@ def export(run: runs.Run, form: str, out: Path) -> list[str]:
     if out.exists():
         raise InputError(f"--out {out} exists; nothing is overwritten, choose another name")
     made, notes = FORMATS[form](run)
-    for name, content in made.items():
-        files.write(out / name, content)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
+            whole = Path(scratch) / out.name  # all files or none: half an export would be in the way of the next
+            for name, content in made.items():
+                files.write(whole / name, content)
+            whole.rename(out)
+    except OSError as problem:
+        raise RunFailed(f"cannot write {out}: {problem.strerror}") from problem
     return notes
 
 

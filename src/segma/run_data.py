@@ -67,6 +67,9 @@ def choose_rows(whole: Data, config: Config) -> tuple[np.ndarray, np.ndarray]:
         return hide(whole.y_train, config.labels, seed, whole.classes)[1], np.empty(0, dtype=int)
     mask = hold_out(whole.y_train, config.holdout, seed)
     rows = np.flatnonzero(~mask)
+    known = int((whole.y_train[rows] >= 0).sum())
+    if (config.labels or 0) > known:
+        raise InputError(f"{config.labels} labels asked for, but holdout={config.holdout:g} leaves {known} to train on")
     return rows[hide(whole.y_train[rows], config.labels, seed, whole.classes)[1]], np.flatnonzero(mask)
 
 

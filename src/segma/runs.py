@@ -110,8 +110,8 @@ def come_along() -> dict[str, Path]:
 
 
 def read(path: Path) -> Run:
-    """The run in a folder or, where nothing is there, the one of that name that comes with segma."""
-    path = path if path.exists() else come_along().get(str(path), path)
+    """The run in a folder or, where none is there, the one of that name that comes with segma."""
+    path = path if (path / "config.json").exists() else come_along().get(str(path), path)
     if not path.exists():
         folders = dict.fromkeys((path.parent, Path("runs")))  # `segma train` puts runs in the second
         there = [str(other.parent) for folder in folders for other in sorted(folder.glob("*/config.json"))]
@@ -161,7 +161,7 @@ def load_model(run: Run, device: str = "cpu") -> AnyModel:
     tensors, metadata = read_weights(run)
     done, last = _step_of(metadata, run), steps_to_do(run)
     if done < last:
-        hint = f"it goes on with: segma resume {shlex.quote(run.called)}"
+        hint = f"if it was stopped, it goes on with: segma resume {shlex.quote(run.called)}"
         warnings.warn(f"{run.called} has trained {done} of its {last} steps; {hint}", stacklevel=2)
     clouds = {name.removeprefix("clouds."): tensors.pop(name) for name in list(tensors) if name.startswith("clouds.")}
     try:

@@ -48,7 +48,8 @@ def load(
             f"{path}: neither an .npz, nor a .csv, nor a folder of pictures; spreadsheets are saved "
             "as .csv, arrays by np.savez as .npz"
         )
-    raise InputError(f"data {str(name)!r}: {near(str(name), (*NAMED, 'an .npz', 'a .csv', 'a folder of pictures'))}")
+    meant = near(str(name), (*NAMED, "an .npz", "a .csv", "a folder of pictures"))
+    raise InputError(f"data {str(name)!r}: no such file, folder or data set; {meant}")
 
 
 def _named(name: str, where: Path, progress: Progress | None) -> Data:

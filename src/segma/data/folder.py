@@ -11,13 +11,15 @@ import numpy as np
 
 from segma.data import arrays
 from segma.data.arrays import Data, Progress, images_or_table
-from segma.data.labels import encode_labels
+from segma.data.labels import encode_labels, note_gaps, of_cell
 from segma.data.pictures import Broken, attempt, form, in_order, of_one_size
 from segma.data.prepared import prepared
+from segma.data.table import delimiter
 from segma.errors import InputError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm")
 UNLABELLED = ("unlabeled", "unlabelled")
+HIDDEN = (".", "__MACOSX")  # the second is what some zip files leave beside their pictures
 Listing = list[tuple[str, str]]  # files, by their names below the root, with their labels, "" = unlabelled
 
 
@@ -101,7 +103,7 @@ def _visible(folder: Path) -> list[os.DirEntry]:
         return []
     try:
         with os.scandir(folder) as entries:
-            return sorted((e for e in entries if not e.name.startswith(".")), key=lambda entry: entry.name)
+            return sorted((e for e in entries if not e.name.startswith(HIDDEN)), key=lambda entry: entry.name)
     except OSError as problem:
         raise InputError(f"{folder}: cannot be listed ({problem.strerror})") from problem
 
@@ -151,7 +153,7 @@ def _from_csv(root: Path, below: str) -> Listing:
     path = folder / "labels.csv"
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:  # -sig: spreadsheets write a byte-order mark
-            reader = csv.DictReader(file, skipinitialspace=True)
+            reader = csv.DictReader(file, delimiter=delimiter(file), skipinitialspace=True)
             if not {"file", "label"} <= set(reader.fieldnames or ()):
                 raise InputError(f"{path}: columns {', '.join(reader.fieldnames or ())}, allowed: file,label")
             for row in reader:
@@ -166,9 +168,10 @@ def _from_csv(root: Path, below: str) -> Listing:
                     raise InputError(f"{path}: line {reader.line_num}: no file {name} in {folder}")
                 if listed in labels:
                     raise InputError(f"{path}: line {reader.line_num}: {name} is listed twice")
-                labels[listed] = "" if label.strip() == "-1" else label.strip()
+                labels[listed] = of_cell(label.strip())
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
+    note_gaps(labels.values(), str(path))
     return [(file, labels.get(file, "")) for file in sorted({*labels, *pictures}, key=lambda file: file.split("/"))]
 
 

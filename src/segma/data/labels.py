@@ -1,11 +1,26 @@
 """Labels: encoding them as places in the classes, hiding all but a few, and holding rows out."""
 
 import math
-from collections.abc import Sequence
+import re
+import warnings
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from segma.errors import InputError
+
+GAPS = ("na", "n/a", "nan", "none", "null", "?", "unknown", "unlabeled", "unlabelled")  # as other programs write them
+
+
+def of_cell(cell: str) -> str:
+    """A label as a .csv has it: "" where it is not known; 1.0, as whoever had gaps writes it, is 1."""
+    cell = re.sub(r"^(-?\d+)\.0*$", r"\1", cell)
+    return "" if cell == "-1" else cell
+
+
+def note_gaps(labels: Iterable[str], name: str) -> None:
+    for label in dict.fromkeys(label for label in labels if label.lower() in GAPS):
+        warnings.warn(f"{name}: {label!r} counts as a class; where a label is not known, leave it empty", stacklevel=3)
 
 
 def encode_labels(

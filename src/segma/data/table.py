@@ -1,21 +1,19 @@
 """A table as a .csv: a column of numbers per feature and, to learn from, one of labels."""
 
 import csv
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import numpy as np
 
 from segma.data.arrays import Data
-from segma.data.labels import encode_labels
+from segma.data.labels import encode_labels, note_gaps, of_cell
 from segma.data.values import images_or_table, note_doubtful
 from segma.errors import InputError
 
 LABEL = "label"
 MOST_FRACTIONS = 10  # classes may be called 0.5, 1.0 and 1.5; more of the kind are measurements
-GAPS = ("na", "n/a", "nan", "none", "null", "?", "unknown", "unlabeled", "unlabelled")  # as other programs write them
 
 
 class Table(NamedTuple):
@@ -30,8 +28,7 @@ def load(path: Path) -> Data:
     if labels is None:
         found = f"the columns {', '.join(columns)}" if columns else "no line with names of columns at first"
         raise InputError(f"{path}: {found}; one must be called {LABEL}, and is empty where the label is not known")
-    for label in dict.fromkeys(label for label in labels if label.lower() in GAPS):
-        warnings.warn(f"{path}: {label!r} counts as a class; where a label is not known, leave it empty", stacklevel=2)
+    note_gaps(labels, str(path))
     rows = images_or_table(x, str(path))
     note_doubtful(x, str(path), columns)
     y, classes = encode_labels(_whole_numbers(labels, f"{path}: {LABEL}"), None, f"{path}: {LABEL}")
@@ -72,7 +69,6 @@ def read(path: Path, only: Sequence[str] = ()) -> Table:
         hint = hint if cell else "; fill gaps in, with the column's median for instance, or leave their lines out"
         raise InputError(f"{path}: not a table of numbers: line {line}, {where}: {cell!r}{hint}") from None
     labels = [cells[names.index(LABEL)] for _, cells in numbered] if LABEL in names else None
-    labels = labels and ["" if label == "-1" else label for label in labels]
     return Table(columns, x, labels)
 
 
@@ -98,14 +94,12 @@ def head(path: Path) -> list[str]:
 
 
 def _lines(path: Path) -> list[tuple[int, list[str]]]:
-    """The cells of each line that has any, with its number; what lies between them is what the first has most of."""
+    """The cells of each line that has any, with its number."""
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:  # -sig: spreadsheets write a byte-order mark
-            first = file.readline()
-            file.seek(0)
-            reader = csv.reader(file, delimiter=max(",;\t", key=first.count))
+            reader = csv.reader(file, delimiter=delimiter(file))
             lines = ((reader.line_num, [cell.strip() for cell in line]) for line in reader)
             return [(number, cells) for number, cells in lines if any(cells)]
     except (csv.Error, UnicodeDecodeError) as problem:
@@ -114,6 +108,13 @@ def _lines(path: Path) -> list[tuple[int, list[str]]]:
         raise InputError(f"{path}: not a table of numbers as .csv ({why})") from problem
     except OSError as problem:
         raise InputError(f"{path}: {problem.strerror}") from problem
+
+
+def delimiter(file: TextIO) -> str:
+    """What lies between the cells: what the first line has most of."""
+    first = file.readline()
+    file.seek(0)
+    return max(",;\t", key=first.count)
 
 
 def _is_number(cell: str) -> bool:
@@ -128,7 +129,7 @@ def _whole_numbers(labels: list[str], name: str) -> np.ndarray:
     """Labels as integers, -1 where there is none, if that is what all are: 3, or 3.0, as whoever had gaps writes it."""
     values = np.array([float(cell or -1) if not cell or _is_number(cell) else np.nan for cell in labels])
     if not np.isfinite(values).all():
-        return np.array(labels, dtype=str)
+        return np.array([of_cell(label) for label in labels], dtype=str)
     odd, known = values[values != np.round(values)], values[values != -1]
     if not len(odd):
         return values.astype(np.int64)

@@ -73,7 +73,7 @@ def note_doubtful(x: np.ndarray, name: str, columns: Sequence[str] = ()) -> None
     dark = x.ndim > 2 and x.dtype.kind in "iu" and all(part.max() < DARK for part in blocks(x))
     if dark and (high := _range(x, name)[1]):
         said = f"whole numbers up to {high:g} count as 0 to 255, nearly black"
-        warnings.warn(f"{name}: {said}; if {high:g} is white, give x / {high:g}", stacklevel=2)
+        warnings.warn(f"{name}: {said}; if {high:g} is white, give x / {high:g}, decimals in 0..1", stacklevel=2)
     if x.ndim != 2 or x.dtype.kind not in "iuf" or x.dtype.itemsize < 4 or x.dtype == np.float32 or not len(x):
         return
     low = np.min([part.min(axis=0) for part in blocks(x)], axis=0).astype(np.float64)

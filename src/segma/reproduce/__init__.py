@@ -7,9 +7,9 @@ from functools import partial
 
 from segma import files
 from segma.errors import InputError, RunFailed, near
-from segma.reproduce import figures, page
+from segma.reproduce import cells, figures, page
 from segma.reproduce.cells import Work
-from segma.reproduce.paper import ROWS, TABLES
+from segma.reproduce.paper import ROWS, TABLES, rows
 from segma.reproduce.tables import Section, differences, table
 
 ITEMS: dict[str, Callable[[Work], Section]] = {
@@ -63,7 +63,7 @@ def reproduce(items: Sequence[str], work: Work) -> list[Section]:
 
 
 def check(items: Sequence[str], work: Work) -> None:
-    """Before anything trains: whether it can be measured."""
+    """Before anything trains or is written: whether it can be measured, and goes with what is there."""
     if not len(work.whole.x_test):
         raise InputError(f"{work.whole.name} has no test split to measure on")
     alone = [item for item in items if item in TABLES and TABLES[item].score != "error"]
@@ -72,6 +72,10 @@ def check(items: Sequence[str], work: Work) -> None:
         if len(alone) == len(items):
             raise InputError(f"{', '.join(items)}: {missing}, so there is nothing to measure")
         work.say(f"{missing}: {', '.join(alone)} will have no numbers")
+    wanted = {row for item in items if item in TABLES for row in rows(TABLES[item].numbers, work.data)}
+    for row in wanted & set(work.only or wanted):
+        for seed in range(work.seeds):
+            cells.check(row, work, seed)
 
 
 def command(items: Sequence[str], work: Work) -> str:

@@ -165,20 +165,26 @@ def train(jobs: Sequence[Job], work: Work) -> None:
             work.failed[job.run.path.name] = "a step was not finite"
 
 
+def check(row: str, work: Work, seed: int) -> None:
+    """Whether the cell, if it is there, is of these settings: a table's row is for one budget."""
+    path = work.out / "runs" / name(row, work, seed)
+    config = launch.config_for(work.data, work.whole, ROWS[row].recipe, settings_of(row, work, seed))
+    if path.exists() and runs.read(path).config != config:
+        raise InputError(f"{path} was made with other settings: another --out for another budget, or --only other rows")
+
+
 def opened(row: str, work: Work, seed: int) -> Job:
     """The cell's run, new or as far as it is."""
     path, settings = work.out / "runs" / name(row, work, seed), settings_of(row, work, seed)
     config = launch.config_for(work.data, work.whole, ROWS[row].recipe, settings)
+    check(row, work, seed)
     if not path.exists():
         job = launch.begin(work.whole, config, path, work.data_dir, work.device)
         whole = launch.config_for(work.data, work.whole, ROWS[row].recipe, ROWS[row].settings)
         about = {"command": command(row, work, settings), "of": steps_in_all(whole, len(work.whole.x_train))}
         files.write_json(path / "cell.json", about)
         return job
-    job = launch.resume(path, work.data_dir, work.device, whole=work.whole)
-    if job.run.config != config:
-        raise InputError(f"{path} was made with other settings: another --out for another budget")
-    return job
+    return launch.resume(path, work.data_dir, work.device, whole=work.whole)
 
 
 def measured(work: Work, job: Job, samples: int | None, alone: bool = False) -> dict:
