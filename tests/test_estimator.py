@@ -767,6 +767,9 @@ def test_a_frame_with_gaps_in_its_labels_and_names_that_stay(tmp_path):
         model = SeGMA(epochs=2, random_state=0).fit(frame, y)
         assert list(map(repr, model.classes_.tolist())) == list(map(repr, sorted(set(Y[Y >= 0].tolist()))))  # no 1.0
         np.testing.assert_array_equal(model.predict_proba(frame), whole.predict_proba(frame))
+    again = SeGMA(epochs=1, random_state=0, settings={"hidden": (8,)}).fit(frame, Y).fit(IMAGES, PATTERN)
+    assert not hasattr(again, "feature_names_in_")  # pictures have none
+    assert not hasattr(again, "n_features_in_")
     one.save(tmp_path / "run")
     again = SeGMA.load(tmp_path / "run")
     np.testing.assert_allclose(again.predict_proba(frame), one.predict_proba(frame))

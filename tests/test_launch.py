@@ -133,7 +133,7 @@ def test_stop_saves_and_resume_ends_the_same(done, npz, tmp_path):
     steps = iter(range(100))
     last = list(launch.train(job, lambda: next(steps) == 3))[-1]
     assert last.step == job.state.step == 4
-    with pytest.warns(UserWarning, match=r"run has trained 4 of its \d+ steps; if it was stopped, it goes on with: segma resume"):
+    with pytest.warns(UserWarning, match=r"has trained 4 of its \d+ steps; if it was stopped, it goes on with: segma"):
         half = measure.alone(job.run, job.data, runs.load_model(job.run))
     assert half["protocol"]["steps"] == 4  # what was trained, not what was planned
     resumed = finish(launch.resume(tmp_path / "run", device="cpu"))

@@ -24,7 +24,7 @@ def load(
 def with_all_labels(run: runs.Run, whole: Data) -> Data:
     """Its data, as whole_data gives them, with every label there is: for judges of the model, never for the model."""
     _, held_out = runs.rows(run)
-    return with_rows(whole, np.setdiff1d(np.flatnonzero(whole.y_train >= 0), held_out), held_out)
+    return with_rows(whole, np.flatnonzero(whole.y_train >= 0), held_out)
 
 
 def whole_data(
