@@ -228,6 +228,18 @@ def test_similarity_of_few_and_many(k):
     assert plots.similarity(np.zeros((k, k)), list(map(str, range(k)))).width > 200
 
 
+def test_long_names_are_cut_and_many_stand_upright(figure):
+    long, many = ["a" * 200, "b\nc", "d"], [f"k{i}" for i in range(60)]
+    _, cells = figure(plots.similarity, 1 - np.eye(3), long).axes
+    assert sorted(labels(cells.yaxis)) == ["a" * 27 + "…", "b c", "d"]
+    assert [label.get_rotation() for label in cells.get_xticklabels()] == [90] * 3
+    _, cells, _ = figure(plots.similarity, 1 - np.eye(60), many).axes  # without numbers the colours are told
+    assert {label.get_rotation() for label in cells.get_xticklabels()} == {90}
+    _, cells = figure(plots.similarity, 1 - np.eye(10), list("0123456789")).axes
+    assert {label.get_rotation() for label in cells.get_xticklabels()} == {0}
+    assert draw.grid(np.zeros((1, 1, 8, 8, 1), np.uint8), ["a" * 200]).width < 400
+
+
 def test_the_map_has_codes_components_and_names(figure):
     rng = np.random.default_rng(0)
     centres, sigmas, y = np.array([[0.0, 0], [5, 1], [0, 8]]), np.array([1.0, 2.0, 0.5]), np.arange(30) % 4 - 1

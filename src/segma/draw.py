@@ -40,6 +40,12 @@ def enlarged(h: int, w: int, side: int) -> int:
     return max(1, round(side / max(h, w)))
 
 
+def short(name: str, most: int = 28) -> str:
+    """A name of one line and not too many letters, as a picture has room for."""
+    name = " ".join(name.split())
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
 def grid(
     images: np.ndarray, names: Sequence[str] = (), side: int = 48, paper: tuple[int, int, int] = PAPER
 ) -> Image.Image:
@@ -57,7 +63,7 @@ def grid(
 
 def _name_rows(picture: Image.Image, names: Sequence[str], height: int) -> Image.Image:
     """The same picture with a margin on the left that holds one name per row."""
-    letters = font(min(16, max(9, height // 2)))
+    letters, names = font(min(16, max(9, height // 2))), [short(name) for name in names]
     margin = int(max(letters.getlength(name) for name in names)) + 12
     out = Image.new("RGB", (picture.width + margin, picture.height), PAPER)
     out.paste(picture, (margin, 0))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
+from segma.draw import short
 from segma.errors import InputError
 
 if TYPE_CHECKING:
@@ -78,9 +79,11 @@ def similarity(distances: np.ndarray, names: Sequence[str]) -> Image.Image:
     from scipy.cluster.hierarchy import dendrogram, linkage
     from scipy.spatial.distance import squareform
 
+    names = [short(name) for name in names]
     k, room = len(names), 0.085 * max(map(len, names))  # inches for the longest name
     side = max(2.6, min(0.42 * k, 14))
-    figure = _figure(1.6 * side + room, side + 0.6 + (room if room > 0.4 else 0.2))
+    upright = room > min(0.4, side / k)  # else they would run into each other
+    figure = _figure(1.6 * side + room, side + 0.6 + (room if upright else 0.2))
     tree, cells = figure.subplots(1, 2, width_ratios=[1, 2.2])
     joined = linkage(squareform(distances, checks=False), "average", optimal_ordering=True)
     branches = dendrogram(joined, no_plot=True)
@@ -93,9 +96,11 @@ def similarity(distances: np.ndarray, names: Sequence[str]) -> Image.Image:
     tree.spines[["left", "right", "top"]].set_visible(False)
     others = np.where(np.eye(k, dtype=bool), np.nan, distances)[np.ix_(order, order)]
     _cells(cells, others, "{:.1f}" if k <= 20 else "", ALIKE, missing="")
-    cells.set_xticks(range(k), [names[i] for i in order], rotation=90 if room > 0.4 else 0)
+    cells.set_xticks(range(k), [names[i] for i in order], rotation=90 if upright else 0)
     cells.set_yticks(range(k), [names[i] for i in order])
     cells.set(xlabel="distance of the means")
+    if k > 20:  # without numbers
+        figure.colorbar(cells.images[0], ax=cells, shrink=0.5)
     cells.tick_params(length=0)
     cells.spines[:].set_visible(False)
     return _image(figure)
@@ -128,7 +133,7 @@ def latent_map(
     from matplotlib.patches import Circle
     from matplotlib.patheffects import withStroke
 
-    figure = _figure(6, 6.2)
+    figure, names = _figure(6, 6.2), [short(name) for name in names]
     plot = figure.add_subplot()
     ink = colours(len(names))
     shades = np.vstack([ink, [0.7, 0.7, 0.7, 1.0]])  # the last one is what -1 takes
