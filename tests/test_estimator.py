@@ -655,7 +655,7 @@ def test_wrong_settings(changes, message):
         (lambda m: m.transfer(X, to=1, source=[0, 1]), "2 classes for 90 samples"),
         (lambda m: m.intensify(X, away_from=[0, 9]), "class 9: allowed are 0, 1, 2"),
         (lambda m: m.intensify(X, away_from=[]), "class none: allowed are 0, 1, 2"),
-        (lambda m: m.interpolate(X[0], X[1], steps=1), "steps = 1: at least 2"),
+        (lambda m: m.interpolate(X[0], X[1], steps=1), "steps = 1: wanted is a whole number, 2 or more"),
         (lambda m: m.interpolate(X[0], X[1], steps=2.5), "steps = 2.5: wanted is a whole number"),
         (lambda m: m.edit(X, shift=3), "shift = 3: wanted are two numbers"),
         (lambda m: m.edit(X, towards="well"), "'well': wanted are classes with amounts"),

@@ -12,7 +12,7 @@ SOURCE = ROOT / "src" / "segma"
 # From the top down: a module may import only what stands below it (inside cli/, data/, studio/ also its neighbours).
 ORDER = """
 __main__ cli progress studio reproduce reproduce.figures reproduce.page reproduce.tables reproduce.cells
-reproduce.paper estimator sweep similarity edit export report measure inputs launch stack record apply metrics.fid
+reproduce.paper estimator given sweep similarity edit export report measure inputs launch stack record apply metrics.fid
 metrics.features metrics.inception run_data runs metrics.accuracy metrics.editing train neighbours rivals fast layers
 vectors step state distributed plots draw latent density attributes baselines baselines.triple_gan baselines.triple_nets
 baselines.adgm baselines.m1m2 baselines.gaussian model form clouds critic networks objective cramer_wold mixture

@@ -1,19 +1,17 @@
 """SeGMA, the scikit-learn face of the package: fit on few labels, then classify, generate and edit."""
 
 from collections.abc import Mapping
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import assert_all_finite, check_array, check_consistent_length, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from segma import attributes, latent, runs
-from segma.config import RANGES, Config, override
+from segma import attributes, given, latent, runs
+from segma.config import Config, override
 from segma.data.arrays import Data
 from segma.data.labels import as_names, encode_labels
 from segma.data.values import images_or_table, note_doubtful
@@ -78,7 +76,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
 
     def fit(self, X: Any, y: Any) -> Self:
         x, form = self._samples(X, reset=True)
-        y = _one_row(y)
+        y = given.labels(y)
         check_consistent_length(x, y)
         labels, _ = encode_labels(y)
         classes = np.array([y[labels == i][0] for i in range(labels.max() + 1)])
@@ -106,7 +104,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy over the rows whose label is known."""
-        guess, truth = as_names(self.predict(X)), as_names(_one_row(y))
+        guess, truth = as_names(self.predict(X)), as_names(given.labels(y))
         check_consistent_length(guess, truth, sample_weight)
         known = truth != ""
         if not known.any():
@@ -135,16 +133,15 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         `spread` multiplies how far they lie from their class's mean: below 1 more typical, above 1 more unusual.
         """
         check_is_fitted(self)
-        if not isinstance(n, Integral) or n < 1:
-            raise InputError(f"n = {n!r}: wanted is a whole number, 1 or more")
-        seed = _seed(self.random_state if random_state is None else random_state)
+        n = given.whole("n", n, 1)
+        seed = given.seed(self.random_state if random_state is None else random_state)
         generator = torch.Generator(self.model_.means.device).manual_seed(seed)
         if label is None:
             y = torch.multinomial(self.model_.class_weights, n, replacement=True, generator=generator)
         else:
-            y = torch.full((n,), int(self._numbers(label, 1)), device=generator.device)
+            y = torch.full((n,), given.one_class(label, self.classes_), device=generator.device)
         with torch.no_grad():
-            z = self.model_.draw(y, generator, _finite("spread", spread))
+            z = self.model_.draw(y, generator, given.number("spread", spread))
         return self._decode(z, self._about["form"])
 
     def interpolate(self, a: Any, b: Any, steps: int = 11, path: str = "linear") -> np.ndarray:
@@ -153,8 +150,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         `path` is "linear", or "density": around the empty space between classes (segma.density).
         """
         check_is_fitted(self)
-        if not isinstance(steps, Integral):
-            raise InputError(f"steps = {steps!r}: wanted is a whole number")
+        steps = given.whole("steps", steps, 2)
         if np.shape(a) != np.shape(b):
             raise InputError(f"a and b differ in shape: {np.shape(a)} and {np.shape(b)}")
         shape = tuple(self._about["shape"])
@@ -173,7 +169,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         z, form = self._encode(X)
         axis, goal = self._places(to, len(z))
         own, target = self._own(z, axis, source), latent.merge(self.model_.mixture, axis.groups)
-        return self._decode(latent.transfer(z, own, goal, target, _finite("t", t)), form)
+        return self._decode(latent.transfer(z, own, goal, target, given.number("t", t)), form)
 
     def intensify(self, X: Any, away_from: Any = None, alpha: float = 0.5, source: Any = None) -> np.ndarray:
         """X with more of what sets its class apart from `away_from`; negative alpha: less.
@@ -181,9 +177,12 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         Away from one class, several (the mean of the differences), values of one attribute, or None: all other classes.
         """
         z, form = self._encode(X)
-        axis, away = (attributes.own(self._names), None) if away_from is None else self._places(away_from)
+        axis, away = attributes.own(self._names), None
+        if away_from is not None:
+            axis, numbers = given.places(away_from, self.classes_)
+            away = torch.tensor(numbers, device=z.device)
         own, target = self._own(z, axis, source), latent.merge(self.model_.mixture, axis.groups)
-        return self._decode(latent.intensify(z, own, away, target, _finite("alpha", alpha)), form)
+        return self._decode(latent.intensify(z, own, away, target, given.number("alpha", alpha)), form)
 
     def edit(
         self,
@@ -199,19 +198,10 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         class (0: its mean), `shift` moves along the two axes of the map (latent.plane). Values of attributes count as
         classes.
         """
-        for given in (towards, intensity):
-            if not isinstance(given, Mapping | None):
-                raise InputError(f"{given!r}: wanted are classes with amounts, as {{{self.classes_[0]!r}: 0.5}}")
         z, form = self._encode(X)
-        amounts = (
-            {str(name): _finite(str(name), amount) for name, amount in (given or {}).items()}
-            for given in (towards, intensity)
-        )
-        if np.shape(shift) != (2,):
-            raise InputError(f"shift = {shift!r}: wanted are two numbers, one for each axis of the map")
-        first, second = (_finite("shift", value) for value in shift)
-        pushed = latent.pushes(self._names, *amounts)
-        return self._decode(latent.edit(z, self.model_.mixture, pushed, _finite("style", style), (first, second)), form)
+        moved = given.amounts(towards, self.classes_), given.amounts(intensity, self.classes_)
+        pushed, along = latent.pushes(self._names, *moved), given.pair("shift", shift)
+        return self._decode(latent.edit(z, self.model_.mixture, pushed, given.number("style", style), along), form)
 
     def save(self, path: str | Path) -> None:
         """As a run folder, which must not exist yet; the command line can use it too."""
@@ -251,7 +241,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
             )
         named = {name: getattr(self, name) for name in NAMED if getattr(self, name) is not None}
         config = recipe(self.recipe, data.name, data.shape, len(data.x_train), len(data.classes))
-        return override(config, settings | named | {"seed": _seed(self.random_state)})
+        return override(config, settings | named | {"seed": given.seed(self.random_state)})
 
     def _adopt(self, model: Model, config: Config, classes: np.ndarray, about: dict) -> Self:
         # Tables are classified in float64: what the rows beside a row do to its rounding is then beyond notice.
@@ -270,9 +260,9 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         x = validate_data(self, X, reset=reset) if raw.ndim < 3 else raw
         for name in ("n_features_in_", "feature_names_in_") if reset and raw.ndim > 2 else ():
             vars(self).pop(name, None)  # of a table that it was fitted on before
-        given, x = x, images_or_table(x, "X", at_least=2 if reset else 1)
+        as_given, x = x, images_or_table(x, "X", at_least=2 if reset else 1)
         if reset:
-            note_doubtful(given, "X", getattr(self, "feature_names_in_", ()))
+            note_doubtful(as_given, "X", getattr(self, "feature_names_in_", ()))
         fitted = x.shape[1:] if reset else tuple(self._about["shape"])
         if x.shape[1:] != fitted:
             alone = "; a single one is X[None]" if raw.shape in (fitted, fitted[:2]) else ""
@@ -295,66 +285,16 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
     def _names(self) -> list[str]:
         return [str(label) for label in self.classes_.tolist()]
 
-    def _numbers(self, labels: Any, n: int | None = None) -> torch.Tensor:
-        """The places of labels among the classes: any number of them, or one for each of n samples."""
-        axis, numbers = self._places(labels, n)
-        if axis != attributes.own(self._names):
-            raise InputError(f"class {_quoted(labels)}: allowed are {', '.join(map(repr, self._names))}")
-        return numbers
+    def _places(self, labels: Any, n: int) -> tuple[attributes.Axis, torch.Tensor]:
+        """Of each of n samples the place of its label among the classes, or among the values of an attribute."""
+        axis, numbers = given.places(labels, self.classes_, n)
+        return axis, torch.tensor(numbers, device=self.model_.means.device).expand(n)
 
-    def _places(self, labels: Any, n: int | None = None) -> tuple[attributes.Axis, torch.Tensor]:
-        """Labels as places among the classes, or among the values of an attribute: any number, or one for each of n."""
-        labels = np.array(labels, dtype=object).ravel().tolist()
-        axis, place = attributes.own(self._names), {label: i for i, label in enumerate(self.classes_.tolist())}
-        if not set(labels) <= place.keys() and (other := attributes.shared(self._names, labels)):
-            axis, place = other, {value: i for i, value in enumerate(other.values)}
-        unknown = [_quoted(label) for label in labels if label not in place]
-        if unknown or not labels:
-            raise InputError(f"class {', '.join(unknown) or 'none'}: allowed are {', '.join(map(_quoted, place))}")
-        if n is not None and len(labels) not in (1, n):
-            raise InputError(f"{len(labels)} classes for {n} samples: wanted is one class, or one for each sample")
-        numbers = torch.tensor([place[label] for label in labels], device=self.model_.means.device)
-        return axis, numbers if n is None else numbers.expand(n)
-
-    def _own(self, z: torch.Tensor, axis: attributes.Axis, given: Any) -> torch.Tensor:
+    def _own(self, z: torch.Tensor, axis: attributes.Axis, source: Any) -> torch.Tensor:
         """The place of each sample on an axis: that of its given class, else the posterior's."""
-        if given is None:
+        if source is None:
             return latent.nearest_class(z, self.model_.mixture, axis.groups)
-        own, numbers = self._places(given, len(z))
+        own, numbers = self._places(source, len(z))
         if own.values not in (axis.values, attributes.own(self._names).values):
-            raise InputError(f"source {given}: allowed are {', '.join(axis.values)}")
+            raise InputError(f"source {source}: allowed are {', '.join(axis.values)}")
         return numbers if own == axis else torch.tensor(axis.groups, device=z.device)[numbers]
-
-
-def _finite(name: str, value: Any) -> float:
-    if not isinstance(value, Real) or not np.isfinite(value):
-        raise InputError(f"{name} = {value!r}: wanted is a number")
-    return float(value)
-
-
-def _one_row(y: Any) -> np.ndarray:
-    """y as an array (n,) of whole numbers or texts."""
-    # As objects: numpy would turn the list ["cat", -1] into the texts "cat" and "-1".
-    y = column_or_1d(np.array(y, dtype=object) if isinstance(y, list | tuple) else y, warn=True)
-    if y.dtype.kind == "f":
-        gaps = np.isnan(y)  # as pandas has them, which makes decimals of whole numbers
-        y = np.where(gaps, -1, y)
-        y = y.astype(np.int64) if gaps.any() and (y == np.round(y)).all() and (np.abs(y) < 2**53).all() else y
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-    return y
-
-
-def _quoted(label: Any) -> str:
-    """'3' and 3 are two classes to Python."""
-    return repr(label) if isinstance(label, str) else str(label)
-
-
-def _seed(random_state: Any) -> int:
-    """An integer is the seed itself, so that a run can be repeated from the command line."""
-    if isinstance(random_state, int | np.integer):
-        low, high = RANGES["seed"]
-        if not low <= random_state <= high:
-            raise InputError(f"random_state = {random_state}: allowed is {low} to {high}")
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
