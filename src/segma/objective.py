@@ -56,6 +56,6 @@ def consistency(
 
     Averaged over all n, so that the term grows as the model becomes sure. `beliefs` only teach: no gradient goes there.
     """
-    p, y = beliefs.max(dim=1)
+    p, y = beliefs.detach().max(dim=1)
     y = torch.where(p > confidence, y, -1)
     return F.cross_entropy(target.log_joint(z_strong), y, ignore_index=-1, reduction="sum") / len(y)
