@@ -1,15 +1,18 @@
-"""The run that the studio's tests show, and a studio that shows it, in a process of its own as users have it."""
+"""The runs that the studio's tests show, and a studio that shows one, in a process of its own as users have it."""
 
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Generator
+import warnings
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from segma import launch
+import numpy as np
+
+from segma import SeGMA, launch
 
 
 def trained(out: Path) -> Path:
@@ -17,6 +20,16 @@ def trained(out: Path) -> Path:
     job = launch.start("digits", settings={"epochs": 20, "hidden": "32", "filters": "16"}, out=out, device="cpu")
     for _ in launch.train(job):
         pass
+    return out
+
+
+def fitted(out: Path, names: Sequence[str]) -> Path:
+    """Colour pictures of such classes, hardly trained, fitted in Python: without data."""
+    rng = np.random.default_rng(0)
+    x, y = rng.random((40, 8, 8, 3)), np.array(names)[np.arange(40) % len(names)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        SeGMA(5, epochs=2, settings={"hidden": "16", "filters": "8"}, random_state=0, device="cpu").fit(x, y).save(out)
     return out
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import io
+import itertools
 import json
 import re
 import shlex
@@ -10,7 +11,6 @@ import shutil
 import struct
 import subprocess
 import sys
-import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ import pytest
 import torch
 from PIL import Image
 
-from segma import SeGMA, cli, data, latent, report, runs
+from segma import SeGMA, apply, cli, data, latent, report, runs
 from segma.errors import InputError, RunFailed
 
 pytest.importorskip("segma.studio", reason="the studio is not there")
@@ -28,7 +28,7 @@ gr = pytest.importorskip("gradio", reason="the studio needs Gradio: pip install 
 
 from segma.studio import actions, export, look, panels, session, shelf, uploads, view
 from segma.studio.session import Edit, History
-from studio_run import serving, trained
+from studio_run import fitted, serving, trained
 
 NAMES = ["not male, sad", "not male, smiling", "male, sad", "male, smiling"]
 
@@ -45,14 +45,8 @@ def opened(run) -> shelf.Opened:
 
 @pytest.fixture(scope="module")
 def faces(tmp_path_factory) -> shelf.Opened:
-    """Colour pictures whose classes are products of attributes, hardly trained, fitted in Python: without data."""
-    rng = np.random.default_rng(0)
-    x, y = rng.random((40, 8, 8, 3)), np.array(NAMES)[np.arange(40) % 4]
-    path = tmp_path_factory.mktemp("faces") / "faces"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        SeGMA(4, epochs=2, settings={"hidden": "16", "filters": "8"}, random_state=0, device="cpu").fit(x, y).save(path)
-    return shelf.opened(shelf.version(path))
+    """A run whose classes are products of two attributes."""
+    return shelf.opened(shelf.version(fitted(tmp_path_factory.mktemp("faces") / "faces", NAMES)))
 
 
 @pytest.fixture
@@ -137,12 +131,48 @@ def test_a_click_in_a_circle_is_that_class(opened):
 
 def test_going_to_a_class_leaves_the_map_and_the_other_classes(opened, given):
     before = edited(opened, towards={"2": 0.5, "9": 0.3}, intensity={"1": 0.2}, style=0.7, shift=(1.5, -2.0))
-    edit = session.to_class(before, 4)
+    edit = session.to_class(before, 4, session.own(opened, given))
     assert edit == edited(opened, towards={"4": 1.0}, intensity={"1": 0.2}, style=0.7)
     assert np.argmax(session.posterior(opened, session.code(opened, given, edit._replace(style=1.0)))) == 4
     history = session.step(History(before), edit)
     assert session.undo(history).now == before
     assert session.step(history, edit) == history  # a second click there is nothing to undo
+    home = session.own(opened, given)
+    assert session.to_class(before, home, home) == edited(opened, intensity={"1": 0.2}, style=0.7)
+
+
+def locked(opened, given, room: int = 12) -> list[int]:
+    """The places of the sliders that a person cannot move, of those that are shown."""
+    found = actions.sliders(opened, given, room)
+    assert len(found) == 3 * room + 1
+    return [i for i, slider in enumerate(found[:-1]) if slider.visible and not slider.interactive]
+
+
+def test_the_slider_of_the_pictures_own_class_is_locked_and_says_why(opened):
+    """It is the only one towards a class that would change nothing."""
+    owns = set()
+    for row in range(12):
+        given = session.test_picture(opened, row)
+        codes = [session.code(opened, given, edited(opened, towards={name: 1.0})) for name in opened.run.classes]
+        dead = [i for i, z in enumerate(codes) if np.allclose(z, given.z, atol=1e-5)]
+        assert locked(opened, given) == dead
+        assert len(dead) == 1
+        assert actions.sliders(opened, given, 12)[dead[0]].label == f"{opened.run.classes[dead[0]]} (its own)"
+        owns |= set(dead)
+    assert len(owns) > 3
+
+
+def test_of_an_attribute_of_three_values_the_pictures_own_is_locked(tmp_path, faces):
+    names = [f"{size}, {colour}" for size in ("small", "large") for colour in ("red", "green", "blue")]
+    opened = shelf.opened(shelf.version(fitted(tmp_path / "shapes", names)))
+    axis = opened.levers[1].axis
+    for seed in range(4):
+        given = session.sampled_picture(opened, seed, 16, seed, 1.0, 0)
+        colour = axis.values[session.own(opened, given, axis.groups)]
+        labels = [slider.label for slider in actions.sliders(opened, given, 6)[12:16]]
+        assert labels == ["large ↔ small", *(f"towards {c}{' (its own)' * (c == colour)}" for c in axis.values)]
+        assert locked(opened, given, 6)[1:] == [13 + axis.values.index(colour)]
+    assert len(locked(faces, session.sampled_picture(faces, 0, 16, 0, 1.0, 0))) == 1  # of two values none is dead
 
 
 def test_a_picture_that_is_taken_for_another_class_than_its_code_says_so(opened, given):
@@ -159,6 +189,7 @@ def test_a_picture_that_is_taken_for_another_class_than_its_code_says_so(opened,
         assert (text in bars) == (str(chances.argmax()) != of_code)
         assert ("Read again" in bars) == (text in bars)
         differ += text in bars
+        assert bars.find("Read again") < bars.index("<ul")  # above the bars, of which there may be many
     assert 0 < differ < 40
 
 
@@ -195,6 +226,26 @@ def test_a_drag_is_one_step(opened):
     assert len(other.past) == 2
 
 
+def test_a_drag_is_one_step_on_a_slow_computer_too(opened, given, monkeypatch):
+    """Every picture takes five seconds; the hand goes on as soon as it is there."""
+    clock, posterior = [100.0], session.posterior
+
+    def slow(*told) -> list[float]:
+        clock[0] += 5
+        return posterior(*told)
+
+    monkeypatch.setattr(actions.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(session, "posterior", slow)
+    history = History(session.neutral(opened))
+    for i in range(1, 9):
+        history, *_ = actions.changed(opened, given, history, edited(opened, towards={"1": i / 20}))
+        clock[0] += 0.1
+    assert len(history.past) == 1
+    clock[0] += 5  # a hand that rests
+    history, *_ = actions.changed(opened, given, history, edited(opened, towards={"1": 0.9}))
+    assert len(history.past) == 2
+
+
 # ---- what is exported
 
 
@@ -217,14 +268,44 @@ def test_the_exported_python_makes_the_same_pixels(opened, tmp_path, parts, orig
     if origin == "test":
         given = session.test_picture(opened, 7)
     elif origin == "file":
-        Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 30, 3), np.uint8)).save("it's mine.png")
-        given = uploads.read(opened, tmp_path / "it's mine.png")
+        Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 30, 3), np.uint8)).save("it's mine.jpg")
+        given = uploads.read(opened, tmp_path / "it's mine.jpg")
+        (tmp_path / "it's mine.jpg").unlink()  # it may be called otherwise where it came from
     else:
         given = session.sampled_picture(opened, 4, export.SAMPLES, 11, 1.5, 6)
     edit = edited(opened, **parts)
-    exec(compile(export.python(opened, given, edit), "exported", "exec"), {})  # the program as it stands on the page
+    found, program = export.files(opened, given, edit), export.python(opened, given, edit)
+    assert ("download it from the list above" in program) == (origin == "file")
+    if origin == "file":
+        Path(given.word).write_bytes(found[given.word][0])
+    exec(compile(program, "exported", "exec"), {})  # the program as it stands on the page
     with Image.open("picture.png") as made:
-        assert np.array_equal(np.asarray(made), decoded(export.files(opened, given, edit), "picture.png"))
+        assert np.array_equal(np.asarray(made), decoded(found, "picture.png"))
+
+
+def test_a_command_says_where_the_files_are_that_it_names(opened, given, tmp_path):
+    edit, said = edited(opened, **EDITS[0]), "download it from the list above"
+    assert said not in export.command(opened, given, edit) + export.way_command(opened, given, given, 3, "linear")
+    sample = session.sampled_picture(opened, 4, export.SAMPLES, 11, 1.0, 6)
+    for parts in EDITS[:2]:
+        assert export.command(opened, sample, edited(opened, **parts)).endswith(f"# sample-4-11-7.png: {said}")
+    turned = session.inverted(opened, given)
+    ways = export.way_command(opened, sample, turned, 3, "linear").splitlines()[1:]
+    assert ways == [f"# sample-4-11-7.png: {said}", f"# test-3-inverted.png: {said}"]
+    assert set(export.as_given(turned, "it")) == {"test-3-inverted.png"}
+
+
+@pytest.mark.parametrize("name", ["picture.png", "interpolation.jpg"])
+def test_an_upload_is_not_called_like_what_the_programs_write(opened, given, tmp_path, name):
+    """Somebody opens what he has taken away: the list has both, and no program overwrites what it reads."""
+    Image.fromarray(given.x[..., 0]).save(tmp_path / name)
+    mine, edit = uploads.read(opened, tmp_path / name), edited(opened, **EDITS[0])
+    assert mine.word == f"{Path(name).stem}-given.png"
+    found = export.files(opened, mine, edit)
+    assert len(found) == 5
+    assert np.array_equal(
+        decoded(found, "picture.png"), session.picture(opened, session.code(opened, mine, edit))[0, ..., 0]
+    )
 
 
 def test_the_exported_commands_run_and_show_the_picture(opened, given, tmp_path, monkeypatch):
@@ -262,7 +343,7 @@ def test_the_command_of_a_way_runs_with_the_files_that_the_page_offers(opened, t
         assert len(offered) == 2
         for name, content in offered.items():
             (tmp_path / name).write_bytes(content)
-        line = export.way_command(opened, a, b, 3, "linear")
+        line = export.way_command(opened, a, b, 3, "linear").splitlines()[0]
         assert "interpolation.png" not in line  # that is what the Python writes
         monkeypatch.setattr(sys, "argv", shlex.split(line))
         with pytest.raises(SystemExit) as stop:
@@ -360,14 +441,30 @@ def test_pictures_of_any_kind_and_size_open(opened, faces, tmp_path, mode):
 def test_a_negative_is_inverted_under_another_name(opened, given, tmp_path):
     Image.fromarray(255 - given.x[..., 0]).save(tmp_path / "mine.jpg", quality=100)
     found = uploads.read(opened, tmp_path / "mine.jpg")
-    assert found.negative
-    assert not given.negative
+    assert found.doubt == apply.NEGATIVE
+    assert not given.doubt
     again = session.inverted(opened, found)
     assert np.array_equal(again.x, 255 - found.x)
-    assert (again.word, again.negative) == ("mine-inverted.png", False)
+    assert (again.word, again.doubt) == ("mine-inverted.png", "")
     (name, (content, *_)), *_ = export.as_given(again, "it").items()
     (tmp_path / name).write_bytes(content)
     assert np.array_equal(uploads.read(opened, tmp_path / again.word).x, again.x)
+
+
+def test_a_picture_of_one_colour_is_called_that_and_no_negative(opened, faces, tmp_path):
+    called_negative = 0
+    for level in (0, 128, 255):
+        Image.new("RGB", (9, 9), (level, level, level)).save(tmp_path / "flat.png")
+        for run in (opened, faces):
+            found = uploads.read(run, tmp_path / "flat.png")
+            assert found.doubt == uploads.FLAT
+            assert found.note.endswith(
+                "; of one colour only, as the model sees it: there is nothing in it to recognise"
+            )
+            called_negative += apply.is_negative(run.model, found.x)
+    assert called_negative  # which without this it would be
+    Image.fromarray(np.eye(9, dtype=np.uint8) * 255).save(tmp_path / "line.png")
+    assert not uploads.read(opened, tmp_path / "line.png").doubt
 
 
 def test_of_an_animation_the_first_frame_is_taken(opened, tmp_path):
@@ -566,9 +663,24 @@ def test_a_table_has_no_studio(tmp_path):
 
 def test_runs_that_need_more_controls_than_the_page_has_are_not_offered(run, faces):
     found = {"digits": run, "faces": faces.run.path}
-    assert shelf.within(found, 10, 2) == found
-    assert list(shelf.within(found, 10, 1)) == ["digits"]
-    assert list(shelf.within(found, 9, 2)) == ["faces"]
+    assert shelf.most_classes(found) == 10
+    assert shelf.within(found, 10) == found
+    assert list(shelf.within(found, 9)) == ["faces"]
+    for sizes in ((2, 2), (2, 2, 2), (2, 3), (3, 3), (2, 5), (3, 4), (2, 2, 2, 2)):
+        values = [[f"{letter}{i}" for i in range(n)] for letter, n in zip("abcd", sizes, strict=False)]
+        names = tuple(", ".join(name) for name in itertools.product(*values))
+        assert 0 < len(shelf.levers(names)) <= len(names)  # so that room for the classes is room for these
+
+
+def test_a_run_that_is_not_trained_to_its_end_says_so_on_the_page(mine):
+    run = runs.read(mine)
+    last = runs.steps_to_do(run)
+    assert "has trained" not in actions.about(shelf.opened(shelf.version(mine)))[0]
+    runs.save_model(run, runs.load_model(run), 153)
+    with pytest.warns(UserWarning, match=f"153 of its {last} steps"):  # in the terminal
+        opened = shelf.opened(shelf.version(mine))
+    said = actions.about(opened)[0]
+    assert f"It has trained 153 of its {last:,} steps; it goes on with: segma resume {mine}" in said
 
 
 def test_models_that_come_along_are_offered(run, tmp_path, monkeypatch):

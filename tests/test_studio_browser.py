@@ -16,9 +16,10 @@ pytest.importorskip("segma.studio", reason="the studio is not there")
 pytest.importorskip("gradio", reason="the studio needs Gradio: pip install 'segma[studio]'")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install 'segma[test]'")
 
+from segma import runs
 from segma.studio import view
-from studio_run import serving, trained
-from test_studio import BAD
+from studio_run import fitted, serving, trained
+from test_studio import BAD, NAMES
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if not CHROMIUM:
@@ -216,6 +217,87 @@ def test_a_test_picture_a_pasted_and_a_drawn_one(page):
     changed(page, shown)
 
 
+def test_the_slider_of_the_own_class_is_locked(page):
+    """And the lock moves with the picture, and with nothing else."""
+
+    def own() -> str:
+        locked = page.locator("#controls .lever:has(input[type=range]:disabled):visible label")
+        expect(locked).to_have_count(1)
+        return locked.inner_text().strip()
+
+    labels = []
+    for row in (0, 1, 5, 12):
+        before = pixels(page, "#given img")
+        page.locator("#row input").fill(str(row))
+        page.locator("#row input").press("Enter")
+        if row:
+            changed(page, before, "#given img")
+        taken = max(posterior(page), key=posterior(page).get)
+        expect(page.locator(f"#towards-{taken} input[type=range]")).to_be_disabled()
+        labels.append(own())
+        assert labels[-1] == f"{taken} (its own)"
+        goal = "2" if taken != "2" else "6"
+        shown = pixels(page)
+        slide(page, f"towards-{goal}", 1)
+        there = changed(page, shown)
+        assert own() == labels[-1]
+        page.locator("#reset").click()
+        changed(page, there)
+        assert own() == labels[-1]
+    assert len(set(labels)) > 1
+
+
+def test_a_long_drag_is_one_step_to_undo(page):
+    before = pixels(page)
+    box = page.locator("#towards-5 input[type=range]").bounding_box()
+    x, y = box["x"] + 8, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for i in range(6):
+        page.mouse.move(x + (i + 1) / 8 * (box["width"] - 16), y)
+        page.wait_for_timeout(1200)
+    page.mouse.up()
+    page.locator("#undo").click()
+    for _ in range(WAIT // 50):
+        if np.array_equal(pixels(page), before):
+            break
+        page.wait_for_timeout(50)
+    assert np.array_equal(pixels(page), before)
+    expect(page.locator("#undo")).to_be_disabled()
+
+
+def test_what_a_picture_is_taken_for_again_is_said_where_it_is_seen(page):
+    tab(page, "Map")
+    page.wait_for_timeout(300)
+    box = page.locator("#map svg").bounding_box()
+    for x, y in np.random.default_rng(0).uniform(0.02, 0.98, (40, 2)):
+        before = pixels(page)
+        page.mouse.click(box["x"] + x * box["width"], box["y"] + y * box["height"])
+        changed(page, before)
+        if said := page.locator("#bars .again").inner_text():
+            break
+    assert re.fullmatch(r"Read again from the picture: \d, \d+ %", said)
+    lines = [page.locator(f"#bars {part}").bounding_box() for part in (".again", ".bars")]
+    assert lines[0]["y"] + lines[0]["height"] <= lines[1]["y"]
+    assert lines[1]["y"] + lines[1]["height"] <= 800  # ten classes, all of them
+
+
+def test_a_list_of_choices_closes_when_the_keyboard_leaves_it(page):
+    choices = page.get_by_role("listbox")
+    for leave in ("Tab", "Escape"):
+        page.locator("#run input").focus()
+        expect(choices).to_have_count(1)
+        page.keyboard.press(leave)
+        expect(choices).to_have_count(0)
+        page.keyboard.press("Tab")
+        page.wait_for_timeout(300)
+        expect(choices).to_have_count(0)
+    page.locator("#run input").click()
+    page.get_by_role("option", name="other", exact=True).click()
+    expect(page.locator("#run input")).to_have_value("other")
+    expect(choices).to_have_count(0)
+
+
 def test_the_map_is_clicked_dragged_and_walked(page):
     before, was = pixels(page), posterior(page)
     goal = "2" if max(was, key=was.get) != "2" else "6"
@@ -330,8 +412,30 @@ def test_a_negative_is_said_and_inverted(page, tmp_path):
     expect(page.locator("#given")).to_contain_text("mine-inverted.png")
     assert np.array_equal(changed(page, given, "#given img"), 255 - given)
     expect(page.locator("#invert")).to_be_hidden()
-    tab(page, "Take away")
+    tab(page, "Export")
     expect(page.locator("#files a", has_text="mine-inverted.png")).to_have_count(1)
+
+
+def test_a_picture_of_one_colour_is_said(page, tmp_path):
+    page.locator("#upload input[type=file]").set_input_files(picture_file(tmp_path, np.full((20, 20), 255, np.uint8)))
+    expect(page.locator(".toast-body").first).to_contain_text("mine.png: of one colour only")
+    expect(page.locator("#given")).to_contain_text("of one colour only")
+    expect(page.locator("#invert")).to_be_hidden()
+
+
+def test_programs_name_a_file_that_is_in_the_list(page, tmp_path):
+    """Gradio drops letters of a name."""
+    before = pixels(page)
+    page.locator("#upload input[type=file]").set_input_files(picture_file(tmp_path, own_digit(), "my [7] & co.jpg"))
+    opened = changed(page, before)
+    slide(page, "towards-2", 0.5)
+    changed(page, opened)
+    tab(page, "Export")
+    expect(page.locator("#files a")).to_have_count(5)
+    name = page.locator("#files a").last.inner_text()
+    assert name.endswith(".png")
+    expect(page.locator("#python")).to_contain_text(f"{name!r}]).x)  # download it from the list above")
+    expect(page.locator("#shell")).to_contain_text(f"# {name}: download it from the list above")
 
 
 def test_a_file_dropped_anywhere_is_opened(page):
@@ -375,6 +479,38 @@ def test_interpolate(page):
     expect(page.locator("#way-shell")).to_contain_text("test:0 test:40 --steps 9")
 
 
+def test_a_way_that_is_shown_is_that_of_the_ends_and_settings_shown(page):
+    tab(page, "Interpolate")
+    page.wait_for_timeout(400)  # no hand is there before the tab is
+    slide(page, "steps", 5)
+    page.get_by_label("along the density").check()
+    page.wait_for_timeout(500)
+    expect(page.locator("#strip figure")).to_have_count(0)  # nobody has asked for one
+    page.locator("button#interpolate").click()
+    expect(page.locator("#strip figure")).to_have_count(5)
+    slide(page, "steps", 7)
+    expect(page.locator("#strip figure")).to_have_count(7)
+    page.get_by_label("straight line").check()
+    expect(page.locator("#way-shell")).to_contain_text("test:0 test:1 --steps 7 --path linear")
+    for end, row in (("start", 40), ("end", 41)):
+        tab(page, "Edit")
+        page.locator("#row input").fill(str(row))
+        page.locator("#row input").press("Enter")
+        expect(page.locator("#given")).to_contain_text(f"row {row}")
+        slide(page, "towards-2", 0.5)
+        given = pixels(page, "#given img")
+        tab(page, "Interpolate")
+        page.get_by_role("button", name=re.compile(f"^{end}.*the open picture, as given$", re.IGNORECASE)).click()
+        expect(page.locator(f"#{end}")).to_contain_text(f"test:{row}")
+        assert np.array_equal(pixels(page, f"#{end} img"), given)
+        expect(page.locator("#strip")).to_be_empty()
+        for program in ("#way-python", "#way-shell"):
+            expect(page.locator(program)).to_be_hidden()
+        page.locator("button#interpolate").click()
+        expect(page.locator("#strip figure")).to_have_count(7)
+    expect(page.locator("#way-shell")).to_contain_text("test:40 test:41 --steps 7 --path linear")
+
+
 def test_generate_and_edit_a_sample(page):
     before = pixels(page)
     tab(page, "Generate")
@@ -397,7 +533,10 @@ def test_generate_and_edit_a_sample(page):
     expect(page.locator("#given")).to_contain_text("generated: '4', number 3 of seed 5, spread 1.5")
     expect(page.get_by_role("tab", name="Edit", exact=True)).to_have_attribute("aria-selected", "true")
     assert np.array_equal(pixels(page, "#given img"), chosen)
-    changed(page, before)
+    edited = changed(page, before)
+    assert np.array_equal(edited, pixels(page, "#given figure:nth-child(2) img"))
+    assert 0 < np.abs(edited - chosen).mean() < 40
+    expect(page.get_by_text("from the code that the model finds for it, which gives it back")).to_have_count(1)
 
     # a click that comes before the gallery has followed the controls opens what was clicked
     tab(page, "Generate")
@@ -415,19 +554,19 @@ def test_generate_and_edit_a_sample(page):
     assert np.array_equal(pixels(page, "#given img"), clicked)
 
 
-def test_look(page):
-    tab(page, "Look")
+def test_what_the_model_is(page):
+    tab(page, "Model")
     for name in ("close", "curves"):
         expect(page.locator(f"#{name} img")).to_be_visible()
         assert page.locator(f"#{name} img").evaluate("image => image.naturalWidth") > 300
     expect(page.locator("#results")).to_contain_text(re.compile("not measured yet"))
 
 
-def test_take_away(page, tmp_path, run):
+def test_export(page, tmp_path, run):
     before = pixels(page)
     slide(page, "towards-5", 0.6)
     shown = changed(page, before)
-    tab(page, "Take away")
+    tab(page, "Export")
     expect(page.locator("#files a")).to_have_count(4)
 
     def saved(name: str) -> Path:
@@ -499,10 +638,36 @@ def test_a_damaged_run_leaves_the_open_one_as_it_is(page, run):
         expect(page.locator("#run input")).to_have_value("digits-1")
         slide(page, "towards-5", 1)
         changed(page, before)
-        tab(page, "Take away")
+        tab(page, "Export")
         expect(page.locator("#shell")).to_contain_text("digits-1 test:0 --to 5")
     finally:
         shutil.rmtree(broken)
+
+
+def test_runs_that_come_later_are_listed_and_an_unfinished_one_says_so(page, run):
+    """One with attributes, where none had any when the studio was started."""
+    came = [fitted(run.with_name("faces"), NAMES), Path(shutil.copytree(run, run.with_name("stopped")))]
+    try:
+        stopped = runs.read(came[1])
+        runs.save_model(stopped, runs.load_model(stopped), 53)
+        page.reload()
+        page.wait_for_selector("#towards-5")
+        page.wait_for_timeout(500)
+        page.locator("#run input").click()
+        page.get_by_role("option", name="faces", exact=True).click()
+        expect(page.get_by_role("tab", name="Attributes", exact=True)).to_have_attribute("aria-selected", "true")
+        expect(page.locator("#attribute-1")).to_contain_text("sad \N{LEFT RIGHT ARROW} smiling")
+        expect(page.locator("#attribute-2")).to_have_count(0)
+        expect(page.locator("#about")).not_to_contain_text("has trained")
+        before = pixels(page)
+        slide(page, "attribute-1", 1)
+        changed(page, before)
+        page.locator("#run input").click()
+        page.get_by_role("option", name="stopped", exact=True).click()
+        expect(page.locator("#about")).to_contain_text(f"It has trained 53 of its {runs.steps_to_do(stopped)} steps")
+    finally:
+        for path in came:
+            shutil.rmtree(path)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -523,7 +688,7 @@ def test_what_is_focused_and_what_is_written_can_be_seen(page, scheme):
     ground = luminance(str(drawn.getpixel((drawn.width - 1, 0))))
     seen = [contrast(ground, luminance(str(colour))) for _, colour in drawn.getcolors(10**6)]
     assert max(seen) >= 3  # the thumb: the slider is at 0, so that its track is pale
-    tab(page, "Take away")
+    tab(page, "Export")
     expect(page.locator("#python .cm-line span").first).to_be_visible()
     inks = page.locator("#python .cm-editor").evaluate(
         """editor => [...editor.querySelectorAll(".cm-line, .cm-line span, .cm-gutterElement")].map(getComputedStyle)
@@ -533,6 +698,21 @@ def test_what_is_focused_and_what_is_written_can_be_seen(page, scheme):
     assert len(inks) > 30
     for ink, factor in inks:
         assert contrast(paper, luminance(ink, float(factor))) >= 4.5, ink
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_circle_of_the_map_is_seen(page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.reload()
+    page.wait_for_selector("#towards-5")
+    tab(page, "Map")
+    page.wait_for_timeout(300)
+    paper = luminance(page.locator("#map svg").evaluate("element => getComputedStyle(element).backgroundColor"))
+    inks = page.evaluate(
+        "[...document.querySelectorAll('#map svg > circle')].map((ring) => getComputedStyle(ring).stroke)"
+    )
+    assert len(set(inks)) == 10
+    assert min(contrast(paper, luminance(ink)) for ink in inks) > 1.8
 
 
 def luminance(colour: str, factor: float = 1.0) -> float:
@@ -563,12 +743,35 @@ def test_every_control_is_reached_by_keyboard_and_named(page):
     assert unnamed == []
 
 
+def test_on_a_telephone_the_sliders_come_before_the_bars(page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_timeout(300)
+    top = {name: page.locator(f"#{name}").bounding_box()["y"] for name in ("stage", "towards-0", "bars", "given")}
+    assert sorted(top, key=top.get) == list(top)
+    assert top["towards-0"] - top["stage"] < 500
+
+
+def test_white_pictures_have_an_edge(page):
+    for name in ("Edit", "Interpolate", "Generate"):
+        tab(page, name)
+        if name == "Interpolate":
+            page.locator("button#interpolate").click()
+            page.wait_for_selector("#strip .film")
+        page.wait_for_timeout(300)
+        edges = page.evaluate(
+            """() => [...document.querySelectorAll(".pixels, .film")].filter((image) => image.offsetParent)
+                .map((image) => getComputedStyle(image.closest(".stage") ?? image).borderTopWidth)"""
+        )
+        assert edges
+        assert set(edges) == {"1px"}
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
 def test_nothing_is_wider_than_the_window(page, size, scheme):
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": size[0], "height": size[1]})
-    for name in ("Edit", "Interpolate", "Generate", "Look", "Take away"):
+    for name in ("Edit", "Interpolate", "Generate", "Model", "Export"):
         tab(page, name)
         page.wait_for_timeout(200)
         assert page.evaluate("document.documentElement.scrollWidth") <= size[0], name

@@ -82,7 +82,7 @@ def others(page: Page, name: str, generated: bool) -> None:
         page.get_by_role("tab", name=title, exact=True).click()
         page.wait_for_timeout(600)
 
-    tab("Take away")
+    tab("Export")
     save(page, f"{name}-take.png")
     tab("Interpolate")
     page.locator("#take-start").click()
@@ -95,7 +95,7 @@ def others(page: Page, name: str, generated: bool) -> None:
     save(page, f"{name}-interpolate.png")
     tab("Generate")
     save(page, f"{name}-generate.png")
-    tab("Look")
+    tab("Model")
     page.wait_for_selector("#curves img", timeout=60_000)
     save(page, f"{name}-look.png")
 

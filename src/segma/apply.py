@@ -41,7 +41,7 @@ def classify(run: runs.Run, names: Sequence[str], x: np.ndarray) -> list[dict]:
 def is_negative(model: AnyModel, x: np.ndarray) -> bool:
     """Whether a model of grey pictures gives the negative of x (h, w, 1), uint8 or in 0..1, back much better than x:
     handwriting on white paper, say, for one that knows white strokes on black."""
-    if not encodes(model) or x.shape[2] != 1:
+    if not encodes(model) or x.shape[2] != 1 or (x == x[0, 0]).all():  # of one colour it is nothing's negative
         return False
     x = x / np.float32(255) if x.dtype == np.uint8 else x
     both = np.stack([x, 1 - x])

@@ -2,6 +2,7 @@
 
 import math
 import random
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,22 +37,16 @@ def shown(opened: Opened, given: Given, history: History) -> Shown:
     )
 
 
-def stand(edit: Edit, classes: int, attributes: int) -> list[Any]:
+def stand(edit: Edit, room: int) -> list[Any]:
     """The values of all sliders as an edit has them; those that the run does not need stay at 0."""
-    parts = ((edit.towards, classes), (edit.intensity, classes), (edit.attribute, attributes))
-    return [value for part, n in parts for value in (*part, *[0.0] * (n - len(part)))] + [edit.style]
+    parts = (edit.towards, edit.intensity, edit.attribute)
+    return [value for part in parts for value in (*part, *[0.0] * (room - len(part)))] + [edit.style]
 
 
-def read_sliders(opened: Opened, values: Sequence[float], classes: int, shift: tuple[float, float]) -> Edit:
+def read_sliders(opened: Opened, values: Sequence[float], room: int, shift: tuple[float, float]) -> Edit:
     k, a = len(opened.run.classes), len(opened.levers)
-    towards, intensity = values[:k], values[classes : classes + k]
-    return Edit(
-        tuple(map(float, towards)),
-        tuple(map(float, intensity)),
-        tuple(map(float, values[2 * classes : 2 * classes + a])),
-        float(values[-1]),
-        shift,
-    )
+    parts = (values[i * room : i * room + n] for i, n in enumerate((k, k, a)))
+    return Edit(*(tuple(map(float, part)) for part in parts), float(values[-1]), shift)
 
 
 def fresh(opened: Opened, given: Given) -> tuple[Given, str, Shown]:
@@ -79,7 +74,10 @@ def uploaded(opened: Opened, file: str) -> Given:
 
 
 def changed(opened: Opened, given: Given, history: History, edit: Edit) -> Shown:
-    return shown(opened, given, session.done(history, edit, time.monotonic()))
+    """After an edit. When it was is when the page has it: a drag does not fall apart because the computer is slow."""
+    after = session.done(history, edit, time.monotonic())
+    _, *rest = shown(opened, given, after)
+    return after if after is history else after._replace(changed=time.monotonic()), *rest
 
 
 def moved(opened: Opened, given: Given, history: History, at: dict) -> Edit:
@@ -102,11 +100,24 @@ def number(at: dict, name: str) -> float:
     return float(value)
 
 
-def slider_labels(opened: Opened, classes: int, attributes: int) -> list[str | None]:
-    """What each slider but the last says; None where the run has no use for it."""
-    names: list[str | None] = [*opened.run.classes, *[None] * (classes - len(opened.run.classes))]
-    ends = [lever.text for lever in opened.levers]
-    return [*names, *names, *ends, *[None] * (attributes - len(ends))]
+def sliders(opened: Opened, given: Given, room: int) -> list[Any]:
+    """All sliders for a picture that has been opened: at rest, those hidden that the run has no use for, and locked
+    what leads to where the picture is already."""
+    names, own = opened.run.classes, session.own(opened, given)
+    towards = [(name, i == own) for i, name in enumerate(names)]
+    intensity = [(name, False) for name in names]
+    attribute = [
+        (lever.text, lever.back is None and session.own(opened, given, lever.axis.groups) == lever.to)
+        for lever in opened.levers
+    ]
+    found: list[Any] = []
+    for part in (towards, intensity, attribute):
+        found += [
+            gr.Slider(value=0, label=f"{text} (its own)" if there else text, visible=True, interactive=not there)
+            for text, there in part
+        ]
+        found += [gr.Slider(value=0, visible=False)] * (room - len(part))
+    return [*found, 1.0]
 
 
 def about(opened: Opened) -> list[Any]:
@@ -117,8 +128,12 @@ def about(opened: Opened) -> list[Any]:
         f"cut to its centre and resized to {w} x {h}; results have that resolution, the model's, and are shown large "
         "without blur."
     )
+    done, last = opened.steps
+    unfinished = f"It has trained {done:,} of its {last:,} steps; it goes on with: segma resume "
+    unfinished += shlex.quote(opened.run.called)
+    note = f'<p class="note told">{view.escape(unfinished)}</p>' if done < last else ""
     return [
-        f'<p class="note">{view.escape(text)}</p>',
+        f'<p class="note">{view.escape(text)}</p>{note}',
         gr.Tabs(selected="attributes" if opened.levers else "towards"),
         gr.Tab(visible=bool(opened.levers)),
         look.chart(opened)[1],

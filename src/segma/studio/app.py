@@ -17,8 +17,7 @@ ABOUT = "Open an image, change what it is, watch it change. Everything stays on 
 def page(start: Path) -> gr.Blocks:
     """The studio for a run, which is shown first, and those beside it."""
     found = shelf.beside(start)
-    needs = [shelf.controls(path) for path in found.values()]
-    classes, attributes = (max(numbers) for numbers in zip(*needs, strict=True))
+    room = shelf.most_classes(found)
     with gr.Blocks(title="segma studio", analytics_enabled=False, delete_cache=(600, 600)) as blocks:
         p = SimpleNamespace(given=gr.State(), history=gr.State(), first=gr.State(), last=gr.State())
         # of the run that is open, whatever the list says; its data are read now, and not when the first person waits
@@ -40,20 +39,20 @@ def page(start: Path) -> gr.Blocks:
                 with gr.Column(scale=4, min_width=300):
                     p.show = panels.showing()
                 with gr.Column(scale=5, min_width=320):
-                    p.edit = panels.editing(classes, attributes)
+                    p.edit = panels.editing(room)
             with gr.Tab("Interpolate", id="between"):
                 p.between = panels.between()
             with gr.Tab("Generate", id="generate") as p.new_tab:
                 p.new = panels.generating()
-            with gr.Tab("Look", id="look") as p.look_tab:
+            with gr.Tab("Model", id="look") as p.look_tab:
                 p.look = panels.looking()
-            with gr.Tab("Take away", id="take") as p.take_tab:
+            with gr.Tab("Export", id="take") as p.take_tab:
                 p.take = panels.taking()
         p.sliders = [*p.edit.towards, *p.edit.intensity, *p.edit.attribute, p.edit.style]
         p.picture = [p.history, p.show.stage, p.show.bars, p.edit.marker, p.show.undo, p.show.redo]
         p.fresh = [p.given, p.open.given, p.open.invert, p.show.swipe, *p.picture, *p.sliders]
-        p.classes, p.attributes = classes, attributes
-        wiring.wire(p, listener(p), blocks, lambda: shelf.within(shelf.beside(start), classes, attributes))
+        p.room = room
+        wiring.wire(p, listener(p), blocks, lambda: shelf.within(shelf.beside(start), room))
     return blocks
 
 

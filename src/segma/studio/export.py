@@ -3,6 +3,7 @@
 import json
 import shlex
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -16,6 +17,8 @@ from segma.studio.shelf import Opened
 
 STEPS = 11  # of the way that a GIF shows
 SAMPLES = 16  # in a grid
+WRITTEN = "picture", "picture-large", "interpolation", "transfer", "intensify", "between"  # .png, by the programs here
+LISTED = "download it from the list above"
 File = tuple[bytes, str, str]  # content, media type, what it is
 SEVERAL = "# no command does several edits at once, or moves on the map: the Python above does"
 
@@ -40,8 +43,14 @@ def as_given(given: Given, what: str) -> dict[str, File]:
     """The picture itself, so that what names it finds it; a row of the test split is found without."""
     if given.word.startswith("test:"):
         return {}
-    name = given.word if given.word.endswith(".png") else f"{given.word}.png"
-    return {name: (draw.png(draw.as_image(given.x)), "image/png", f"{what}, as the model sees it")}
+    return {given.word: (draw.png(draw.as_image(given.x)), "image/png", f"{what}, as the model sees it")}
+
+
+def name_for(file: str) -> str:
+    """What programs call an upload, and the page offers it as: not always as it was, for Gradio drops letters of names.
+    None is called like a file that the programs write."""
+    stem = Path(file).stem
+    return f"{stem}-given.png" if stem in WRITTEN else f"{stem}.png"
 
 
 def large(x: np.ndarray, side: int = 512):
@@ -90,7 +99,8 @@ def picture_line(given: Given, name: str) -> str:
     if given.drawn:
         label, seed, place, spread = given.drawn
         return f"{name} = apply.class_samples(model.model_, {SAMPLES}, {seed}, [{label}], {spread!r})[0, [{place}]]"
-    return f"{name} = draw.to_uint8(inputs.read(inputs.Source(run), [{given.word!r}]).x)"
+    line = f"{name} = draw.to_uint8(inputs.read(inputs.Source(run), [{given.word!r}]).x)"
+    return line if given.word.startswith("test:") else f"{line}  # {LISTED}"
 
 
 def python(opened: Opened, given: Given, edit: Edit) -> str:
@@ -113,7 +123,8 @@ def python(opened: Opened, given: Given, edit: Edit) -> str:
 
 
 def command(opened: Opened, given: Given, edit: Edit) -> str:
-    """The command line for it, where one can say it, and which part of what it writes is the picture."""
+    """The command line for it, where one can say it; which part of what it writes is the picture; where a file is that
+    it names."""
     towards, intensity = session.words(opened, given, edit)
     plain = edit.style == 1 and edit.shift == (0, 0)
     words = ["segma", "transfer", opened.run.called, given.word]
@@ -125,12 +136,18 @@ def command(opened: Opened, given: Given, edit: Edit) -> str:
     if towards and 0 < amount <= 1:
         share = Fraction(amount).limit_denominator(100)
         words += ["--to", name, "--steps", str(share.denominator + 1), "--out", "transfer.png"]
-        return f"{shlex.join(words)}\n# the picture is the column t = {amount:.3g}"
+        return "\n".join([shlex.join(words), f"# the picture is the column t = {amount:.3g}", *listed(given)])
     words[1] = "intensify"
     about = (
         ["--away-from", name, "--alpha", f"{-amount:g}"] if towards else ["--source", name, "--alpha", f"{amount:g}"]
     )
-    return f"{shlex.join([*words, *about, '--out', 'intensify.png'])}\n# the picture is the last column"
+    line = shlex.join([*words, *about, "--out", "intensify.png"])
+    return "\n".join([line, "# the picture is the last column", *listed(given)])
+
+
+def listed(*given: Given) -> list[str]:
+    """Where the files of pictures are that a command names; a row of the test split needs none."""
+    return [f"# {word}: {LISTED}" for word in dict.fromkeys(one.word for one in given) if not word.startswith("test:")]
 
 
 def way_python(opened: Opened, a: Given, b: Given, steps: int, path: str) -> str:
@@ -146,7 +163,8 @@ def way_python(opened: Opened, a: Given, b: Given, steps: int, path: str) -> str
 
 def way_command(opened: Opened, a: Given, b: Given, steps: int, path: str) -> str:
     words = ["segma", "interpolate", opened.run.called, a.word, b.word]
-    return shlex.join([*words, "--steps", str(steps), "--path", path, "--out", "between.png"])
+    line = shlex.join([*words, "--steps", str(steps), "--path", path, "--out", "between.png"])
+    return "\n".join([line, *listed(a, b)])
 
 
 def samples_command(opened: Opened, label: int, seed: int, spread: float) -> str:

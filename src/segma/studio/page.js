@@ -88,6 +88,17 @@ const studio = {
     for (const name of ["pointerup", "pointercancel", "keyup", "blur"]) document.addEventListener(name, () => show(false));
   },
 
+  // Left by the keyboard, a list of choices stays open over what is below it; Gradio closes it when it is told again.
+  lists() {
+    document.addEventListener("focusout", ({ target }) => {
+      if (!target.matches("[role=combobox]")) return;
+      setTimeout(() => {
+        const open = target.getAttribute("aria-expanded") === "true" && document.activeElement !== target;
+        if (open) target.dispatchEvent(new FocusEvent("blur"));
+      }, 100);
+    });
+  },
+
   map(element, trigger) {
     // One place at a time is sent, the last one pointed at next, when the answer has moved the marker: Gradio's own
     // way to wait ("always_last") forgets what an event carried.
@@ -140,3 +151,4 @@ studio.paste();
 studio.drop();
 studio.numbers();
 studio.hold();
+studio.lists();

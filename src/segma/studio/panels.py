@@ -64,8 +64,8 @@ def showing() -> SimpleNamespace:
     return SimpleNamespace(stage=stage, undo=undo, redo=redo, reset=reset, swipe=swipe, bars=bars)
 
 
-def editing(classes: int, attributes: int) -> SimpleNamespace:
-    """The controls: as many as the run with most classes needs, of which a run shows its own."""
+def editing(room: int) -> SimpleNamespace:
+    """The controls: room for runs of so many classes, of which a run shows its own."""
 
     def slider(name: str, i: int, low: float, high: float) -> gr.Slider:
         both = ["lever", "both"] if low < 0 else "lever"
@@ -77,16 +77,21 @@ def editing(classes: int, attributes: int) -> SimpleNamespace:
     with gr.Tabs(elem_id="controls", selected="towards") as tabs:
         with gr.Tab("Attributes", id="attributes", visible=False) as attribute_tab:
             gr.Markdown(
-                "Change one attribute and keep the others: 1 is there, beyond is more, below 0 the other way.",
+                "Change one attribute and keep the others. 0: as it is, 1: as far as from one to the other; beyond is "
+                "more, below 0 the other way.",
                 elem_classes="hint",
             )
-            attribute = [slider("attribute", i, -1.5, 1.5) for i in range(attributes)]
+            attribute = [slider("attribute", i, -1.5, 1.5) for i in range(room)]
         with gr.Tab("Towards a class", id="towards"):
-            gr.Markdown("Move towards a class and keep the style: 1 is there, several mix.", elem_classes="hint")
-            towards = [slider("towards", i, 0, 1) for i in range(classes)]
+            gr.Markdown(
+                "Move towards a class and keep the style. 0: as it is, 1: fully that class; several can be combined. "
+                "Its own class, in grey, would change nothing.",
+                elem_classes="hint",
+            )
+            towards = [slider("towards", i, 0, 1) for i in range(room)]
         with gr.Tab("Intensity", id="intensity"):
             gr.Markdown("More of what marks a class against all others, or, below 0, less.", elem_classes="hint")
-            intensity = [slider("intensity", i, -1, 1) for i in range(classes)]
+            intensity = [slider("intensity", i, -1, 1) for i in range(room)]
         with gr.Tab("Map", id="map-tab"):
             gr.Markdown(
                 "Click a circle to go to that class. Click elsewhere, drag or use the arrow keys: the picture moves on "
@@ -106,14 +111,17 @@ def editing(classes: int, attributes: int) -> SimpleNamespace:
 
 def between() -> SimpleNamespace:
     """From one picture to another."""
-    gr.Markdown("What lies between two pictures. Open a picture under *Edit*, then take it as one of the ends here.")
+    gr.Markdown(
+        "What lies between two pictures. Open a picture under *Edit*, then take it as one of the ends here: as it was "
+        "given, without edits."
+    )
     with gr.Row():
         with gr.Column(min_width=150):
             start = gr.HTML(elem_id="start")
-            take_start = gr.Button("Start from the open picture", elem_id="take-start", size="sm")
+            take_start = gr.Button("Start from the open picture, as given", elem_id="take-start", size="sm")
         with gr.Column(min_width=150):
             end = gr.HTML(elem_id="end")
-            take_end = gr.Button("End at the open picture", elem_id="take-end", size="sm")
+            take_end = gr.Button("End at the open picture, as given", elem_id="take-end", size="sm")
         with gr.Column(min_width=260):
             steps = gr.Slider(3, 21, 9, step=1, label="Steps", info="pictures, the ends included", elem_id="steps")
             path = gr.Radio(
@@ -131,7 +139,10 @@ def between() -> SimpleNamespace:
 
 def generating() -> SimpleNamespace:
     """New samples of a class."""
-    gr.Markdown("New pictures of a class. Click one to edit it.")
+    gr.Markdown(
+        "New pictures of a class. Click one to edit it: it is opened like any other picture, and edited from the code "
+        "that the model finds for it, which gives it back more or less as it is."
+    )
     with gr.Row():
         label = gr.Dropdown([], label="Class", info="which to draw from", elem_id="label", filterable=False)
         seed = gr.Number(0, label="Seed", info="the same seed, the same pictures", precision=0, elem_id="seed")

@@ -12,7 +12,7 @@ from segma.errors import InputError
 from segma.model import classify_rows, decode_rows, encode_rows
 from segma.studio.shelf import Opened
 
-TOGETHER = 1.0  # seconds: changes of one control that follow each other so closely are one step to undo
+TOGETHER = 2.0  # seconds: changes of one control that follow each other so closely are one step to undo
 
 
 class Given(NamedTuple):
@@ -23,7 +23,7 @@ class Given(NamedTuple):
     word: str  # as the command line calls it: test:12, or a file
     note: str  # what it is and what was done to it
     drawn: tuple[int, int, int, float] | None = None  # of a generated one: class, seed, place, spread
-    negative: bool = False  # whether it looks like a negative of what the model knows
+    doubt: str = ""  # what speaks against going on with it as it is
 
 
 class Edit(NamedTuple):
@@ -70,6 +70,11 @@ def inverted(opened: Opened, given: Given) -> Given:
     return begin(opened, 255 - given.x, name, f"{name}: {given.word}, inverted")
 
 
+def own(opened: Opened, given: Given, groups: tuple[int, ...] | None = None) -> int:
+    """The class, or the group of classes, that the picture is taken for: moving towards it changes nothing."""
+    return int(latent.nearest_class(torch.from_numpy(given.z), opened.model.mixture, groups))
+
+
 def told_apart(a: Given, b: Given) -> Given:
     """b, under another name where a has the same and is another picture: two drawings, say."""
     if a.word != b.word or np.array_equal(a.x, b.x):
@@ -103,11 +108,10 @@ def words(opened: Opened, given: Given, edit: Edit) -> tuple[dict[str, float], d
     classes = opened.run.classes
     towards = {name: amount for name, amount in zip(classes, edit.towards, strict=True) if amount}
     intensity = {name: amount for name, amount in zip(classes, edit.intensity, strict=True) if amount}
-    z = torch.from_numpy(given.z)
     for (axis, to, back), amount in zip(opened.levers, edit.attribute, strict=True):
         if amount:
-            own = int(latent.nearest_class(z, opened.model.mixture, axis.groups))
-            towards |= {axis.values[back]: -amount} if own == to and back is not None else {axis.values[to]: amount}
+            there = own(opened, given, axis.groups) == to
+            towards |= {axis.values[back]: -amount} if there and back is not None else {axis.values[to]: amount}
     return towards, intensity
 
 
@@ -158,9 +162,11 @@ def class_at(opened: Opened, at: tuple[float, float]) -> int | None:
     return int(away.where(inside, away.new_tensor(torch.inf)).argmin()) if inside.any() else None
 
 
-def to_class(edit: Edit, label: int) -> Edit:
-    """The edit that brings the picture to a class and to no other, off the map as well; the rest stays."""
-    return edit._replace(towards=tuple(float(i == label) for i in range(len(edit.towards))), shift=(0.0, 0.0))
+def to_class(edit: Edit, label: int, start: int) -> Edit:
+    """The edit that brings a picture of the class `start` to a class and to no other, off the map as well; the rest
+    stays."""
+    towards = tuple(float(i == label != start) for i in range(len(edit.towards)))
+    return edit._replace(towards=towards, shift=(0.0, 0.0))
 
 
 def way(opened: Opened, a: Tensor, b: Tensor, steps: int, path: str = "linear") -> np.ndarray:

@@ -52,6 +52,7 @@ class Opened:
     model: Model
     levers: tuple[Lever, ...]  # of the attributes that its classes are products of
     rows: Rows
+    steps: tuple[int, int]  # that it has trained, and that it trains in all
 
 
 def beside(path: Path) -> dict[str, Path]:
@@ -75,16 +76,14 @@ def beside(path: Path) -> dict[str, Path]:
     return found | {name: place for name, place in runs.come_along().items() if name not in found}
 
 
-def controls(path: Path) -> tuple[int, int]:
-    """How many classes and how many levers a run has."""
-    classes = runs.read(path).classes
-    return len(classes), len(levers(classes))
+def most_classes(found: Mapping[str, Path]) -> int:
+    """Of any of the runs. None needs more levers: products are at least as many as the values they are made of."""
+    return max(len(runs.read(path).classes) for path in found.values())
 
 
-def within(found: Mapping[str, Path], classes: int, attributes: int) -> dict[str, Path]:
-    """The runs that need no more controls than a page has."""
-    needs = {name: controls(path) for name, path in found.items()}
-    return {name: path for name, path in found.items() if needs[name][0] <= classes and needs[name][1] <= attributes}
+def within(found: Mapping[str, Path], classes: int) -> dict[str, Path]:
+    """The runs that need no more controls than a page with room for so many classes has."""
+    return {name: path for name, path in found.items() if len(runs.read(path).classes) <= classes}
 
 
 def usable(path: Path) -> bool:
@@ -117,7 +116,8 @@ def version(path: Path) -> Version:
 def opened(version: Version) -> Opened:
     run = runs.read(version.path)
     rows = Rows(missing=version.missing) if version.missing else test_rows(version.path, version.settings)
-    return Opened(run, runs.load_mixture(run).requires_grad_(False), levers(run.classes), rows)
+    model, steps = runs.load_mixture(run).requires_grad_(False), (runs.steps_done(run), runs.steps_to_do(run))
+    return Opened(run, model, levers(run.classes), rows, steps)
 
 
 def levers(classes: tuple[str, ...]) -> tuple[Lever, ...]:

@@ -7,11 +7,13 @@ from PIL import Image
 
 from segma import apply, inputs
 from segma.errors import InputError
+from segma.studio import export
 from segma.studio.session import Given, begin
 from segma.studio.shelf import Opened
 
 LARGEST = 20 * 2**20  # bytes of a file
 PIXELS = 64_000_000  # of a picture: more than any telephone's, and decoded some 200 MB
+FLAT = "of one colour only, as the model sees it: there is nothing in it to recognise"
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")  # what people have; Pillow's rarer decoders stay closed
 
 
@@ -21,11 +23,12 @@ def read(opened: Opened, file: Path, name: str | None = None) -> Given:
     try:
         check(file)
         x, note = inputs.picture_as(file, opened.run.shape), inputs.changes(file, opened.run.shape)
-        negative = apply.is_negative(opened.model, x)
-        note += f"; {apply.NEGATIVE}" if negative else ""
     except InputError as problem:
         raise InputError(str(problem).replace(str(file), name)) from problem
-    return begin(opened, x, name, f"{name}: {note}")._replace(negative=negative)
+    flat = (x == x[:1, :1]).all()
+    doubt = FLAT if flat else apply.NEGATIVE if apply.is_negative(opened.model, x) else ""
+    note = "; ".join(filter(None, [note, doubt]))
+    return begin(opened, x, export.name_for(name), f"{name}: {note}")._replace(doubt=doubt)
 
 
 def check(file: Path) -> None:

@@ -54,7 +54,7 @@ def stage(now: np.ndarray, before: np.ndarray) -> str:
 
 def bars(names: Sequence[str], posterior: Sequence[float], again: Sequence[float]) -> str:
     """The posterior of a code, a bar for each class, in the classes' order; and what the picture `again` is taken for
-    where that is another class."""
+    where that is another class, said above them in a line that is always there: nothing jumps."""
     best = max(range(len(names)), key=lambda i: posterior[i])
     rows = "".join(
         f'<li class="{"best" if i == best else ""}"><span class="name">{escape(name)}</span>'
@@ -63,9 +63,9 @@ def bars(names: Sequence[str], posterior: Sequence[float], again: Sequence[float
         for i, (name, p) in enumerate(zip(names, posterior, strict=True))
     )
     seen = max(range(len(names)), key=lambda i: again[i])
-    text = f"Read again from the picture: {names[seen]}, {100 * again[seen]:.0f} %"
-    note = "" if seen == best else f'<p class="note again">{escape(text)}</p>'
-    return f'<ul class="bars" aria-label="How likely each class is">{rows}</ul>{note}'
+    text = "" if seen == best else f"Read again from the picture: {names[seen]}, {100 * again[seen]:.0f} %"
+    note = f'<p class="note again told">{escape(text)}</p>'
+    return f'{note}<ul class="bars" aria-label="How likely each class is">{rows}</ul>'
 
 
 def strip(images: np.ndarray, heads: Sequence[str]) -> str:
@@ -127,7 +127,7 @@ def latent_map(
 ) -> str:
     """Codes (n, 2) and the components as circles of one sigma, as SVG; -1 is a code without a label."""
     shown = frame(points, centres, sigmas)
-    ink = ["rgb({:.0f} {:.0f} {:.0f})".format(*(255 * colour[:3])) for colour in plots.colours(len(names))] + ["#999"]
+    ink = [stroke(colour) for colour in plots.colours(len(names))] + ["#999"]
     dots = "".join(
         '<circle cx="{:.1f}" cy="{:.1f}" r=".55" fill="{}"/>'.format(*shown.on_page(*point), ink[label])
         for point, label in zip(points.tolist(), labels.tolist(), strict=True)
@@ -145,6 +145,12 @@ def latent_map(
         f'<svg class="map" viewBox="0 0 100 100" tabindex="0" role="application" aria-label="{about}">'
         f'<g class="dots">{dots}</g>{rings}</svg>'
     )
+
+
+def stroke(colour: np.ndarray) -> str:
+    """As the page writes it; black is the text's, which is white in the dark."""
+    rgb = 255 * colour[:3]
+    return "rgb({:.0f} {:.0f} {:.0f})".format(*rgb) if max(rgb) > 50 else "var(--body-text-color)"
 
 
 def labels_on_map(centres: np.ndarray, names: Sequence[str]) -> str:

@@ -38,8 +38,8 @@ def wire(p: SimpleNamespace, on: Callable, blocks: gr.Blocks, known: Callable[[]
 def fresh(p: SimpleNamespace, opened: Opened, given: Given) -> list:
     """The values of p.fresh when a picture has been opened."""
     given, text, rest = actions.fresh(opened, given)
-    sliders = actions.stand(rest[0].now, p.classes, p.attributes)
-    return [given, text, gr.Button(visible=given.negative), 0, *rest, *sliders]
+    invert = gr.Button(visible=given.doubt == apply.NEGATIVE)
+    return [given, text, invert, 0, *rest, *actions.sliders(opened, given, p.room)]
 
 
 def wire_start(p: SimpleNamespace, blocks: gr.Blocks, known: Callable[[], dict[str, Path]]) -> None:
@@ -50,14 +50,10 @@ def wire_start(p: SimpleNamespace, blocks: gr.Blocks, known: Callable[[], dict[s
             raise InputError(f"run {name}: allowed are {', '.join(found)}")
         version = shelf.version(found[name])
         opened = shelf.opened(version)
-        start = fresh(p, opened, actions.first_picture(opened))[: -len(p.sliders)]
-        labels = actions.slider_labels(opened, p.classes, p.attributes)
-        sliders = [gr.Slider(value=0, label=text or "", visible=text is not None) for text in labels]
-        hidden = gr.Code("", visible=False)  # until there is something in it
-        ends = [None, None, "", "", "", hidden, hidden]
+        start = fresh(p, opened, actions.first_picture(opened))
         listed = gr.Dropdown(list(found), value=name)
-        parts = [gr.Tabs(selected="edit"), *actions.about(opened), *sliders, 1.0, *start, 0, *ends, "", ""]
-        return [listed, version, *parts]
+        parts = [gr.Tabs(selected="edit"), *actions.about(opened), *start, 0]
+        return [listed, version, *parts, None, None, "", "", *no_way(), "", ""]
 
     def choose(name: str, version: Version) -> list:
         try:
@@ -67,11 +63,10 @@ def wire_start(p: SimpleNamespace, blocks: gr.Blocks, known: Callable[[], dict[s
             return [gr.Dropdown(value=version.path.name), *(gr.skip() for _ in outputs[1:])]
 
     parts = [p.tabs, p.about, p.edit.tabs, p.edit.attribute_tab, p.edit.area]
-    parts += [p.open.canvas, p.open.drawing, p.open.tests, p.new.label, *p.sliders]
+    parts += [p.open.canvas, p.open.drawing, p.open.tests, p.new.label]
     way = p.between
     ends = [p.first, p.last, way.start, way.end, way.strip, way.python, way.shell]
-    start = p.fresh[: -len(p.sliders)]
-    outputs = [p.run, p.version, *parts, *start, p.open.row, *ends, p.new.samples, p.new.shell]
+    outputs = [p.run, p.version, *parts, *p.fresh, p.open.row, *ends, p.new.samples, p.new.shell]
     options: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
     p.run.input(choose, [p.run, p.version], outputs, **options)
     blocks.load(lambda name: choose(name, p.version.value), [p.run], outputs, **options)
@@ -81,8 +76,8 @@ def wire_opening(p: SimpleNamespace, on: Callable) -> None:
     def upload(opened: Opened, file: str) -> list:
         try:
             given = actions.uploaded(opened, file)
-            if given.negative:
-                warn(f"{given.word}: {apply.NEGATIVE}")
+            if given.doubt:
+                warn(f"{given.word}: {given.doubt}")
             return [None, *fresh(p, opened, given)]
         except InputError as problem:  # the field is emptied all the same, for the next one
             warn(problem)
@@ -108,7 +103,7 @@ def wire_editing(p: SimpleNamespace, on: Callable) -> None:
     state = [p.given, p.history]
 
     def change(opened: Opened, given: Given, history: History, *values: float) -> tuple:
-        edit = actions.read_sliders(opened, values, p.classes, history.now.shift)
+        edit = actions.read_sliders(opened, values, p.room, history.now.shift)
         return actions.changed(opened, given, history, edit)
 
     def move(opened: Opened, given: Given, history: History, at: dict) -> tuple:
@@ -118,14 +113,14 @@ def wire_editing(p: SimpleNamespace, on: Callable) -> None:
         """In a class's circle the picture goes to that class, as by its slider; elsewhere it moves on the plane."""
         label = actions.pointed(opened, at)
         if label is not None:
-            history = session.step(history, session.to_class(history.now, label))
-            return *actions.shown(opened, given, history), *actions.stand(history.now, p.classes, p.attributes)
+            history = session.step(history, session.to_class(history.now, label, session.own(opened, given)))
+            return *actions.shown(opened, given, history), *actions.stand(history.now, p.room)
         return *move(opened, given, history, at), *(gr.skip() for _ in p.sliders)
 
     def back(step: Callable[[Opened, History], History]) -> Callable:
         def go(opened: Opened, given: Given, history: History) -> tuple:
             history = step(opened, history)
-            return *actions.shown(opened, given, history), *actions.stand(history.now, p.classes, p.attributes)
+            return *actions.shown(opened, given, history), *actions.stand(history.now, p.room)
 
         return go
 
@@ -151,11 +146,18 @@ def wire_editing(p: SimpleNamespace, on: Callable) -> None:
         on([button.click], back(step), state, [*p.picture, *p.sliders])
 
 
+def no_way() -> list:
+    """The strip and the programs while there is nothing in them."""
+    hidden = gr.Code("", visible=False)
+    return ["", hidden, hidden]
+
+
 def wire_between(p: SimpleNamespace, on: Callable) -> None:
     here = p.between
 
     def take(_: Opened, given: Given) -> list:
-        return [given, view.figure(given.x, given.word, "an end of the way")]
+        """An end is chosen; a way from or to another that is shown goes."""
+        return [given, view.figure(given.x, given.word, "an end of the way"), *no_way()]
 
     def go(opened: Opened, given: Given, first: Given | None, last: Given | None, steps: int, path: str) -> list:
         first, last = first or given, last or actions.other_picture(opened, given)
@@ -165,10 +167,17 @@ def wire_between(p: SimpleNamespace, on: Callable) -> None:
         programs = [make(opened, first, last, int(steps), path) for make in (export.way_python, export.way_command)]
         return [first, last, *ends, made, *(gr.Code(text, visible=True) for text in programs)]
 
-    on([here.take_start.click], take, [p.given], [p.first, here.start])
-    on([here.take_end.click], take, [p.given], [p.last, here.end])
-    outputs = [p.first, p.last, here.start, here.end, here.strip, here.python, here.shell]
-    on([here.go.click], go, [p.given, p.first, p.last, here.steps, here.path], outputs, preprocess=False)
+    def again(opened: Opened, given: Given, first: Given | None, last: Given | None, steps: int, path: str) -> list:
+        """Other steps, or another path: the way that is shown follows."""
+        return go(opened, given, first, last, steps, path) if first and last else [gr.skip() for _ in outputs]
+
+    way = [here.strip, here.python, here.shell]
+    outputs = [p.first, p.last, here.start, here.end, *way]
+    inputs = [p.given, p.first, p.last, here.steps, here.path]
+    on([here.take_start.click], take, [p.given], [p.first, here.start, *way])
+    on([here.take_end.click], take, [p.given], [p.last, here.end, *way])
+    on([here.go.click], go, inputs, outputs, preprocess=False)
+    on([here.steps.input, here.path.input], again, inputs, outputs, preprocess=False, trigger_mode="always_last")
 
 
 def wire_generating(p: SimpleNamespace, on: Callable) -> None:
