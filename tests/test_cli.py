@@ -153,6 +153,17 @@ def test_classify_a_folder_and_say_what_was_done_to_its_pictures(call, run, tmp_
     assert call("transfer", run, tmp_path, "--to", "3", "--out", tmp_path / "t.png")[0] == 2
 
 
+@pytest.mark.filterwarnings("default:.*a negative of what:UserWarning")
+def test_a_negative_is_said_and_a_blank_picture_is_none(call, tmp_path):
+    strokes = np.zeros((28, 28), np.uint8)
+    strokes[4:24, 13:16] = 255
+    for name, image in (("one", strokes), ("negative", 255 - strokes), ("blank", np.full_like(strokes, 255))):
+        Image.fromarray(image).save(tmp_path / f"{name}.png")
+    for name in ("one", "negative", "blank"):
+        _, _, err = call("classify", "mnist", tmp_path / f"{name}.png")
+        assert ("a negative of what this model knows" in err) is (name == "negative"), name
+
+
 def test_a_broken_picture_does_not_keep_the_others_from_being_classified(call, run, tmp_path):
     files, _ = digit_files(tmp_path)
     whole = {row["file"]: row for row in json.loads(call("classify", run, tmp_path, "--json")[1])["results"]}
