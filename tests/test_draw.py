@@ -237,7 +237,9 @@ def test_long_names_are_cut_and_many_stand_upright(figure):
     assert {label.get_rotation() for label in cells.get_xticklabels()} == {90}
     _, cells = figure(plots.similarity, 1 - np.eye(10), list("0123456789")).axes
     assert {label.get_rotation() for label in cells.get_xticklabels()} == {0}
-    assert draw.grid(np.zeros((1, 1, 8, 8, 1), np.uint8), ["a" * 200]).width < 400
+    assert draw.grid(np.zeros((1, 1, 8, 8, 1), np.uint8), ["a" * 200]).width < 500
+    both = "not male, not smiling → male, smiling"  # a row of a transfer
+    assert draw.short(both, 40) == both
 
 
 def test_the_map_has_codes_components_and_names(figure):

@@ -63,7 +63,7 @@ def grid(
 
 def _name_rows(picture: Image.Image, names: Sequence[str], height: int) -> Image.Image:
     """The same picture with a margin on the left that holds one name per row."""
-    letters, names = font(min(16, max(9, height // 2))), [short(name) for name in names]
+    letters, names = font(min(16, max(9, height // 2))), [short(name, 40) for name in names]
     margin = int(max(letters.getlength(name) for name in names)) + 12
     out = Image.new("RGB", (picture.width + margin, picture.height), PAPER)
     out.paste(picture, (margin, 0))
