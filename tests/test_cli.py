@@ -240,7 +240,7 @@ def test_tables_from_the_command_line(call, tmp_path):
     assert status == 0
     assert "run:" in out
     assert "100 samples, 10 of them labelled (no: 5, yes: 5)" in err
-    assert "no test split to measure on; --set holdout=0.2" in err
+    assert "test error: no test split, all else is of training rows; --set holdout=0.2" in out
     assert re.search(r"^shares of the classes, as learned: no [45]\d\.\d%  yes [45]\d\.\d%$", out, re.MULTILINE), out
     assert call("sample", tmp_path / "run", "-n", 3, "--out", tmp_path / "s.csv")[0] == 0
     lines = (tmp_path / "s.csv").read_text().splitlines()
@@ -253,8 +253,12 @@ def test_tables_from_the_command_line(call, tmp_path):
     np.save(tmp_path / "rows.npy", np.array([[5.0, 5, 5]]))
     found = json.loads(call("classify", tmp_path / "run", tmp_path / "rows.csv", tmp_path / "rows.npy", "--json")[1])
     assert [row["class"] for row in found["results"]] == ["no", "yes", "yes"]
-    status, _, err = call("evaluate", tmp_path / "run")
-    assert (status, err) == (2, "segma: t has no test split to measure on; train with one, or with --set holdout=0.2\n")
+    assert call("evaluate", tmp_path / "run")[:2] == (0, out.partition("run:")[0])  # as the training ended
+    status, _, err = call("evaluate", tmp_path / "run", "--editing")
+    assert (status, err) == (
+        2,
+        "segma: --editing: t has no test split to measure on; train with one, or --set holdout=0.2\n",
+    )
     for text, said in {"a,b,c\n": "0 samples", "1,2,3\n1,2\n": "line 2 has 2 cells, the first one 3\n"}.items():
         (tmp_path / "odd.csv").write_text(text)
         status, _, err = call("classify", tmp_path / "run", tmp_path / "odd.csv")

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from segma import cli, files, launch, measure, plots, report, run_data, runs
-from segma.errors import InputError
 from segma.metrics import accuracy, fid
 
 SETTINGS = {"hidden": "16", "latent_dim": 4, "batch_size": 20, "epochs": 2}
@@ -150,14 +149,26 @@ def test_json_is_json(run, monkeypatch, capsys):
     assert found["protocol"]["labels"] == 9
 
 
-def test_data_without_a_test_split_say_so(tmp_path):
+def test_data_without_a_test_split_are_measured_on_training_rows(tmp_path):
+    """As they would be on a test split of the same rows, but for the error: their labels were taught."""
     x, y = np.random.default_rng(0).random((30, 8, 8)), np.arange(30) % 2
-    np.savez(tmp_path / "rows.npz", x_train=x, y_train=y)
-    job = launch.start(str(tmp_path / "rows.npz"), "paper", SETTINGS | {"epochs": 1}, tmp_path / "run", device="cpu")
-    for _ in launch.train(job):
-        pass
-    with pytest.raises(InputError, match="no test split"):
-        measure.scores(job.run, runs.load_model(job.run))
+    found = {}
+    for test in ({}, {"x_test": x, "y_test": y}):
+        np.savez(tmp_path / "rows.npz", x_train=x, y_train=y, **test)
+        path = tmp_path / f"run-{len(test)}"
+        job = launch.start(str(tmp_path / "rows.npz"), "paper", SETTINGS | {"epochs": 1}, path, device="cpu")
+        for _ in launch.train(job):
+            pass
+        found[bool(test)] = measure.scores(job.run, runs.load_model(job.run))
+    for name in ("reconstruction_error", "reconstruction_share", "log_distance", "log_distance_filled"):
+        assert found[False][name] == found[True][name]
+    assert found[False]["protocol"]["split"] == "train, 30 rows"
+    assert found[False]["test_error"] is None
+    assert found[True]["test_error"] is not None
+    text = report.as_text(found[False])
+    assert "no test split, all else is of training rows; --set holdout=0.2" in text
+    assert "taken for" not in text
+    assert "taken for" in report.as_text(found[True])
 
 
 def test_long_names_of_classes_are_numbered_in_the_confusion():
@@ -193,13 +204,15 @@ def test_a_decoder_with_one_answer_for_all_is_named(share, told):
 
 
 def test_codes_that_do_not_fill_their_components_are_told(tmp_path):
-    """After one pass they are told, by rows without a test split as well; codes of the mixture itself are not."""
+    """After one pass they are told, by training rows as well; codes of the mixture itself are not."""
     x = np.random.default_rng(0).normal(size=(300, 4))
     np.savez(tmp_path / "rows.npz", x_train=x, y_train=np.arange(300) % 2)
     job = launch.start(str(tmp_path / "rows.npz"), "best", {"epochs": 1}, tmp_path / "run", device="cpu")
     for _ in launch.train(job):
         pass
-    *_, line, note = report.untested(job)
+    lines = report.as_text(measure.alone(job.run, job.data, job.state.result.eval())).splitlines()
+    number = next(i for i, line in enumerate(lines) if line.startswith("log d^2"))
+    line, note = lines[number : number + 2]
     found, filled = map(float, re.findall(r"-?\d+\.\d+", line))
     assert found - filled > report.UNFILLED
     assert note == report.UNFILLED_NOTE

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 import segma
 from segma import draw, files, plots, run_data, runs
 from segma.baselines import AnyModel, classifies
-from segma.data.arrays import Data
+from segma.data.arrays import Data, some_rows
 from segma.errors import InputError
 from segma.metrics import editing, fid
 from segma.metrics.accuracy import evaluate
@@ -14,6 +16,7 @@ from segma.model import Model
 from segma.step import rows_per_step, steps_in_all
 
 SAMPLES = 10_000  # of the FID protocol; fewer are measured against as few real images, and marked
+ENOUGH = 5000  # training rows, measured for want of others
 OPTIONAL = ("fid", "interpolation_fid", "reconstruction_fid", "kid", "per_class_fid", "interpolation_fid_at", "editing")
 
 
@@ -36,6 +39,8 @@ def scores(
         raise InputError(f"--editing: {run.path} is of the model {run.config.model} without one Gaussian per class")
     whole = run_data.whole_data(run, data_dir, progress)
     few = run_data.load(run, whole=whole)
+    if with_editing and not len(few.x_test):
+        raise InputError(f"--editing: {few.name} has no test split to measure on; train with one, or --set holdout=0.2")
     results = basic(run, few, model)
     if samples is not None:
         place = run_data.data_place(run, data_dir)
@@ -74,21 +79,26 @@ def _each_with_protocol(found: dict) -> dict:
 
 
 def alone(run: runs.Run, few: Data, model: AnyModel) -> dict:
-    """The numbers of a run on its test split, or on the held-out rows, with the protocol that produced them."""
-    split = "validation" if run.config.holdout else "test"
-    if not len(few.x_test):
-        raise InputError(f"{few.name} has no test split to measure on; train with one, or with --set holdout=0.2")
-    found = evaluate(model, few.x_test, few.y_test, run.config, len(few.x_train))
-    config, steps = run.config, runs.steps_done(run)
+    """The numbers of a run on its test split, or on the held-out rows, with the protocol that produced them.
+
+    Where there are neither they are of training rows: all but the error, which would be of labels it was taught.
+    """
+    config, x, y = run.config, few.x_test, few.y_test
+    split = "validation" if config.holdout else "test" if len(x) else "train"
+    if split == "train":
+        x = few.x_train[some_rows(len(few.x_train), ENOUGH)]
+        y = np.full(len(x), -1)
+    found = evaluate(model, x, y, config, len(few.x_train))
+    steps = runs.steps_done(run)
     if config.train_weights and found["confusion"] is not None:
         found["class_shares"] = model.class_weights.tolist()
     return {
-        f"{split}_error": found.pop("error"),
+        "validation_error" if config.holdout else "test_error": found.pop("error"),
         **found,
         "classes": list(run.classes),
         "protocol": {
             "data": few.name,
-            "split": f"{split}, {len(few.x_test)} rows",
+            "split": f"{split}, {len(x)} rows",
             "labels": int((few.y_train >= 0).sum()),
             "label_seed": config.seed if config.label_seed is None else config.label_seed,
             "seed": config.seed,

@@ -2,11 +2,8 @@
 
 from collections.abc import Sequence
 
-from segma.data.arrays import Data, some_rows
+from segma.data.arrays import Data
 from segma.data.sources import counts
-from segma.metrics import accuracy
-from segma.model import Model, encode_rows
-from segma.record import Job
 
 ALIKE = 0.9  # reconstruction errors above this share of the mean's: the decoder tells nothing apart
 UNFILLED = 2.5  # log d^2 that far above that of codes which fill the mixture: then samples were off (experiments.md)
@@ -14,7 +11,7 @@ UNFILLED_NOTE = (
     "  the codes do not fill their components, so new samples may be off: train longer (epochs), or with a larger "
     "learning_rate or alpha"
 )
-FEW = 5000  # training rows that are enough to see it
+HOLD_OUT = "--set holdout=0.2 would keep some labelled ones"
 DOUBT, DOUBTFUL = 0.1, ", too large to trust its scores"  # of a judge, from that error of its own on
 NAMED = 20  # classes whose labels are counted in a line
 FIDS = {"fid": "FID", "interpolation_fid": "interpolation FID", "reconstruction_fid": "reconstruction FID"}
@@ -37,14 +34,11 @@ def error(results: dict) -> str:
     """The error and what it is of, in a line."""
     split = "test" if "test_error" in results else "validation"
     wrong, protocol = results[f"{split}_error"], results["protocol"]
-    why = (
-        "no classes: trained without labels"
-        if results["confusion"] is None
-        else "no labelled rows to measure on; --set holdout=0.2 would keep some"
-    )
     if results["confusion"] is None:
-        return f"{split} error: {why}"
-    shown = why if wrong is None else f"{wrong:.2%}"
+        return f"{split} error: no classes: trained without labels"
+    shown = f"{wrong:.2%}" if wrong is not None else f"no labelled rows to measure on; {HOLD_OUT}"
+    if protocol["split"].startswith("train"):
+        shown = f"no test split, all else is of training rows; {HOLD_OUT}"
     done, last = protocol["steps"], protocol.get("steps_in_all", 0)  # of runs measured before it was there
     unfinished = f"; unfinished, at step {done} of {last}" if done < last else ""
     return f"{split} error: {shown}  ({protocol['labels']} labels, {protocol['split']}{unfinished})"
@@ -53,7 +47,7 @@ def error(results: dict) -> str:
 def _confusion(results: dict) -> list[str]:
     names, lines = results["classes"], []
     width = max(len(name) for name in names)
-    if results["confusion"] is not None:
+    if results["confusion"] is not None and any(map(any, results["confusion"])):
         lines.append("rows: true class; columns: the class it was taken for")
         heads = names
         if width > 5:  # too long for a column: they are numbered
@@ -84,18 +78,6 @@ def distance(found: float, filled: float | None) -> list[str]:
         return [f"log d^2: {found:.3f}"]
     line = f"log d^2: {found:.3f} (of codes that fill their components: {filled:.3f})"
     return [line] if found - filled < UNFILLED else [line, UNFILLED_NOTE]
-
-
-def untested(job: Job) -> list[str]:
-    """What there is to say of a trained model without a test split, by its training rows."""
-    model, config, lines = job.state.result, job.run.config, []
-    if config.train_weights and len(model.class_weights) == len(job.run.classes):
-        lines.append(learned_shares(job.run.classes, model.class_weights.tolist()))
-    if isinstance(model, Model):
-        few = job.data.x_train[some_rows(len(job.data.x_train), FEW)]
-        found, filled = accuracy.log_distances(model, encode_rows(model, few), config, len(job.data.x_train))
-        lines += distance(found, filled) if found - filled > UNFILLED else []
-    return lines
 
 
 def learned_shares(classes: Sequence[str], shares: Sequence[float]) -> str:

@@ -129,12 +129,7 @@ def _train(job: Any, where: str = "") -> None:
         print(f"stopped at step {last.step}, saved; go on with: {again}", file=sys.stderr)
         raise typer.Exit(1)
     model = job.state.result.eval()
-    if len(job.data.x_test):
-        show_results(job.run, measure.basic(job.run, job.data, model), as_json=False)
-    else:
-        for line in report.untested(job):
-            print(line)
-        print("no test split to measure on; --set holdout=0.2 would keep some labelled rows for it", file=sys.stderr)
+    show_results(job.run, measure.basic(job.run, job.data, model), as_json=False)
     for picture in sorted((job.run.path / "samples").glob("*.png"))[-1:]:
         print(f"samples{'' if job.run.config.model == 'cwae' else ', one row per class'}: {picture}")
     print(f"run: {job.run.path}")
