@@ -293,7 +293,13 @@ def test_data_without_a_test_split_cannot_be_compared_on(pictures, tmp_path):
     with pytest.raises(InputError, match="no test split to compare on"):
         swept(tmp_path / "train.npz", ["alpha=1"], SMALL, tmp_path / "s")
     jobs = swept(tmp_path / "train.npz", ["alpha=1"], HELD, tmp_path / "s", prepare=lambda job: job)
-    assert sweep.report(tmp_path / "s", sweep.grid(["alpha=1"]), jobs)[0]["error"] is not None
+    (row,) = rows = sweep.report(tmp_path / "s", sweep.grid(["alpha=1"]), jobs)
+    assert row["error"] is not None
+    assert row["split"] == "validation"
+    assert "| alpha | models | validation error | reconstruction error |" in sweep.as_table(rows)
+    assert "| models | error |" in sweep.as_table([row | {"split": "test"}])
+    again = swept(tmp_path / "train.npz", ["alpha=2"], HELD, tmp_path / "s", prepare=lambda job: job)
+    assert len(sweep.report(tmp_path / "s", sweep.grid(["alpha=2"]), again)) == 2
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

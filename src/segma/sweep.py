@@ -71,7 +71,7 @@ def open_jobs(
         for other in sorted(path.name for path in out.iterdir() if "=" not in path.name)[:1]:
             raise InputError(f"{out} is not a sweep, it has {other} in it: choose another --out")
     for row in _rows(out):
-        if (keys := [key for key in row if key not in (*MEASURED, "run")]) != list(cells[0]):
+        if (keys := [key for key in row if key not in (*MEASURED, *ABOUT)]) != list(cells[0]):
             raise InputError(f"{out} is a sweep of {', '.join(keys)}: give these, in this order, or another --out")
     whole = launch.read_data(name, settings, data_dir, progress)
     configs = [launch.config_for(name, whole, recipe, {**settings, **cell}) for cell in cells]
@@ -140,8 +140,9 @@ def report(out: Path, cells: Sequence[dict[str, str]], jobs: Sequence[Job]) -> l
         if job.finished:
             found = measure.basic(job.run, job.data, runs.load_model(job.run, job.device))
             files.write_json(job.run.path / "results.json", found)
-            wrong = found.get("test_error", found.get("validation_error"))
-            row |= {"error": wrong, **{name: found[name] for name in MEASURED if name != "error"}}
+            split = "validation" if "validation_error" in found else "test"
+            row |= {"split": split, "error": found[f"{split}_error"]}
+            row |= {name: found[name] for name in MEASURED if name != "error"}
         rows.append(row)
     files.write_json(out / "sweep.json", {"rows": rows})
     files.write(out / "table.md", as_table(rows).encode())
@@ -157,16 +158,24 @@ def _rows(out: Path) -> list[dict]:
 
 
 MEASURED = {"error": "{:.1%}", "reconstruction_error": "{:.3g}", "log_distance": "{:.2f}"}
+ABOUT = ("run", "split")  # what else a row has beside its settings
 
 
 def as_table(rows: Sequence[dict]) -> str:
     """One line per setting, mean and deviation over seeds."""
-    keys = [key for key in rows[0] if key not in (*MEASURED, "run", "seed")]
-    lines = [f"| {' | '.join([*keys, 'models', *MEASURED])} |", "|---" * (len(keys) + 1 + len(MEASURED)) + "|"]
+    keys = [key for key in rows[0] if key not in (*MEASURED, *ABOUT, "seed")]
+    heads = [*keys, "models", *(title(rows, name) for name in MEASURED)]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for values, group in _grouped(rows, keys).items():
         cells = [_mean(form, group, name) for name, form in MEASURED.items()]
         lines.append(f"| {' | '.join([*values, str(len(group)), *cells])} |")
     return "\n".join(lines) + "\n"
+
+
+def title(rows: Sequence[dict], name: str) -> str:
+    """What a measured number is called; an error of held-out rows alone is that of a validation split."""
+    held_out = name == "error" and {row["split"] for row in rows if "split" in row} == {"validation"}
+    return f"{'validation ' if held_out else ''}{name.replace('_', ' ')}"
 
 
 def _mean(form: str, rows: Sequence[dict], name: str) -> str:
@@ -191,7 +200,7 @@ def _heat_map(rows: Sequence[dict], down: str, across: str, name: str) -> Any:
     groups = _grouped(rows, (down, across))
     names = [list(dict.fromkeys(row[key] for row in rows)) for key in (down, across)]
     means = [[_average(groups.get((a, b), []), name) for b in names[1]] for a in names[0]]
-    return plots.heat_map(np.array(means), *names, (down, across), name.replace("_", " "), MEASURED[name])
+    return plots.heat_map(np.array(means), *names, (down, across), title(rows, name), MEASURED[name])
 
 
 def _average(group: Sequence[dict], name: str) -> float:
