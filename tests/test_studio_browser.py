@@ -619,6 +619,17 @@ def test_another_run_is_chosen(page):
     expect(page.locator("#undo")).to_be_disabled()
     tab(page, "Generate")
     expect(page.locator("#samples-shell")).to_contain_text("other --label 0")
+    page.reload()  # stays with it
+    expect(page.locator("#run input")).to_have_value("other")
+    slide(page, "towards-5", 1)
+    changed(page, before)
+    tab(page, "Export")
+    expect(page.locator("#shell")).to_contain_text("other test:0 --to 5")
+    page.goto(f"{page.url.partition('?')[0]}?run=gone")
+    expect(page.locator(".toast-body").first).to_contain_text("run gone: allowed are digits-1, other")
+    expect(page.locator("#run input")).to_have_value("digits-1")
+    slide(page, "towards-5", 1)
+    changed(page, before)
 
 
 def test_a_damaged_run_leaves_the_open_one_as_it_is(page, run):
@@ -636,6 +647,7 @@ def test_a_damaged_run_leaves_the_open_one_as_it_is(page, run):
         page.get_by_role("option", name="broken", exact=True).click()
         expect(page.locator(".toast-body").first).to_contain_text("broken")
         expect(page.locator("#run input")).to_have_value("digits-1")
+        expect(page).to_have_url(re.compile("run=digits-1$"))  # should it be loaded again
         slide(page, "towards-5", 1)
         changed(page, before)
         tab(page, "Export")

@@ -45,6 +45,14 @@ const studio = {
     element.addEventListener("click", (event) => { if (event.target.closest("button")) fill(); });
   },
 
+  // The address names the run that is open, so that a page loaded again, or a bookmark, opens it.
+  named: (name) => new URLSearchParams(location.search).get("run") ?? name,
+  name(name) {
+    const here = new URL(location);
+    here.searchParams.set("run", name);
+    history.replaceState(history.state, "", here);
+  },
+
   paste() {
     document.addEventListener("paste", (event) => {
       const file = [...(event.clipboardData?.files ?? [])][0];

@@ -43,7 +43,8 @@ def fresh(p: SimpleNamespace, opened: Opened, given: Given) -> list:
 
 
 def wire_start(p: SimpleNamespace, blocks: gr.Blocks, known: Callable[[], dict[str, Path]]) -> None:
-    """The page is loaded, or another run is chosen: the controls become those of the run, its first picture opens."""
+    """The page is loaded, with the run that its address names, or another run is chosen: the controls become those of
+    the run, its first picture opens."""
 
     def switch(found: dict[str, Path], name: str) -> list:
         if name not in found:
@@ -62,6 +63,16 @@ def wire_start(p: SimpleNamespace, blocks: gr.Blocks, known: Callable[[], dict[s
             warn(problem)
             return [gr.Dropdown(value=version.path.name), *(gr.skip() for _ in outputs[1:])]
 
+    def load(name: str) -> list:
+        """A run that the address names and that is no longer there, or damaged, is told; then the first one opens."""
+        first, found = p.run.value, known()
+        if name != first:
+            try:
+                return switch(found, name)
+            except InputError as problem:
+                warn(problem)
+        return choose(first, p.version.value)
+
     parts = [p.tabs, p.about, p.edit.tabs, p.edit.attribute_tab, p.edit.area]
     parts += [p.open.canvas, p.open.drawing, p.open.tests, p.new.label]
     way = p.between
@@ -69,7 +80,9 @@ def wire_start(p: SimpleNamespace, blocks: gr.Blocks, known: Callable[[], dict[s
     outputs = [p.run, p.version, *parts, *p.fresh, p.open.row, *ends, p.new.samples, p.new.shell]
     options: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
     p.run.input(choose, [p.run, p.version], outputs, **options)
-    blocks.load(lambda name: choose(name, p.version.value), [p.run], outputs, **options)
+    p.run.change(None, [p.run], None, js="name => studio.name(name)")
+    # by `switch`, not by Gradio, which knows the runs that there were when the studio was started
+    blocks.load(load, [p.run], outputs, js="name => studio.named(name)", preprocess=False, **options)
 
 
 def wire_opening(p: SimpleNamespace, on: Callable) -> None:
