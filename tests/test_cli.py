@@ -162,6 +162,9 @@ def test_a_negative_is_said_and_a_blank_picture_is_none(call, tmp_path):
     for name in ("one", "negative", "blank"):
         _, _, err = call("classify", "mnist", tmp_path / f"{name}.png")
         assert ("a negative of what this model knows" in err) is (name == "negative"), name
+        edits = ("transfer", "digits", tmp_path / f"{name}.png", "--to", 5, "--out", tmp_path / f"to-{name}.png")
+        status, _, err = call(*edits)
+        assert (status, "a negative of what this model knows" in err) == (0, name == "negative"), name
 
 
 def test_a_broken_picture_does_not_keep_the_others_from_being_classified(call, run, tmp_path):

@@ -65,6 +65,12 @@ def test_labels_are_numbers_if_all_are(file, labels, classes, y):
     assert loaded.y_train.tolist() == y
 
 
+def test_label_in_capitals_is_the_label_unless_it_is_a_column(file):
+    loaded = data.load(file("a,Label\n1,x\n2,\n3,y\n"))
+    assert (loaded.columns, loaded.classes, loaded.y_train.tolist()) == (("a",), ("x", "y"), [0, -1, 1])
+    assert table.read(file("a,Label\n1,5\n"), ("Label", "a")).x.tolist() == [[5, 1]]
+
+
 def test_columns_by_name(file):
     """In the order asked for, whatever else there is, also where names are numbers; without names, as they stand."""
     path = file("2,0,who,1\n1,2,ann,3\n")
@@ -89,7 +95,11 @@ def test_columns_by_name(file):
         ("a,label\n1,x\n2\n", "line 3 has 1 cells, the first one 2"),
         ("a,town,label\n1,2,x\n\n2,Rome,y\n", "line 4, column town: 'Rome'"),
         ("a,b,label\n1,2,x\n2,,y\n", "line 3, column b: ''; fill gaps in"),
-        ("a,label\n1,x\nnan,y\n", "1 values are NaN, infinite or too large for float32, the first in row 1"),
+        ("a,b,label\n1,2,x\n2,nan,y\n", "line 3, column b: 'nan'; fill gaps in"),
+        ("a,kind\n1,\n3,dog\n", "leave their lines out; if it has the labels, call it label"),
+        ("a,label\n1,x\ninf,y\n", "line 3, column a: 'inf'; leave the column out"),
+        ("a,label\n1,x\n1e200,y\n", "1 values are NaN, infinite or too large for float32, the first in row 1"),
+        ("a,Label,LABEL\n1,x,y\n1,y,x\n", "column Label: 'x'; labels are in a column called label"),
         ("a,label\n" + "".join(f"{i},{i / 7}\n" for i in range(20)), "label: numbers to predict, as 0.142857, and not"),
         ("a,label\n1,x\n2,x\n", "1 classes (x), at least 2 needed"),
         ("label\nx\ny\n", "shape (2, 0)"),

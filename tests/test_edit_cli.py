@@ -249,6 +249,13 @@ def test_tables_give_rows(call, table, tmp_path):
     expected = model.inverse_transform(z + mu[source] - mu[0])
     np.testing.assert_allclose(np.array(rows)[1::2, 2:].astype(float), expected, rtol=1e-4, atol=1e-4)
 
+    np.savetxt(tmp_path / "many.csv", np.concatenate([x] * 5), delimiter=",")
+    status, _, err = call("transfer", table, tmp_path / "many.csv", "--to", "young, happy", "--out", tmp_path / "d.csv")
+    counts = {name: 5 * source.count(i) for i, name in enumerate(NAMES) if i in source}
+    assert err.splitlines()[0] == f"25 rows, taken for: {', '.join(f'{n} {count}' for n, count in counts.items())}"
+    still = [f"{counts[NAMES[3]]} rows: count as {NAMES[3]!r}, which this edit leaves as it is"] * (3 in source)
+    assert (status, err.splitlines()[1:]) == (0, still)
+
 
 def test_one_attribute_is_changed_and_the_other_kept(call, table, tmp_path):
     model = SeGMA.load(table, device="cpu")

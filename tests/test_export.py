@@ -140,6 +140,14 @@ def test_the_hubs_copy_of_a_run_on_a_table_can_be_measured(table, tmp_path, call
     assert runs.steps_done(runs.read(hub)) == runs.steps_done(runs.read(table))
 
 
+def test_a_card_of_a_run_without_a_test_split_has_no_error_and_no_advice(tmp_path):
+    run = shutil.copytree(runs.come_along()["digits"], tmp_path / "run")
+    assert export.facts(runs.read(run))["measured"].startswith("test error: 3.40%")
+    found = files.read_json(run / "results.json")
+    files.write_json(run / "results.json", found | {"test_error": None})
+    assert export.facts(runs.read(run))["measured"] == "Its error was not measured"
+
+
 def test_wrong_calls(call, table, tmp_path, monkeypatch):  # noqa: F811
     for words, told in (
         (("digits", "--format", "onxx", "--out", tmp_path / "a"), "did you mean 'onnx'?"),

@@ -295,9 +295,10 @@ def test_data_without_a_test_split_cannot_be_compared_on(pictures, tmp_path):
     jobs = swept(tmp_path / "train.npz", ["alpha=1"], HELD, tmp_path / "s", prepare=lambda job: job)
     (row,) = rows = sweep.report(tmp_path / "s", sweep.grid(["alpha=1"]), jobs)
     assert row["error"] is not None
-    assert row["split"] == "validation"
-    assert "| alpha | models | validation error | reconstruction error |" in sweep.as_table(rows)
-    assert "| models | error |" in sweep.as_table([row | {"split": "test"}])
+    held = len(jobs[0].data.x_test)
+    assert row["split"] == f"validation, {held} rows"
+    assert f"| alpha | models | error (validation, {held} rows) | reconstruction error |" in sweep.as_table(rows)
+    assert "| models | error |" in sweep.as_table([row, row | {"split": "test, 9 rows"}])
     again = swept(tmp_path / "train.npz", ["alpha=2"], HELD, tmp_path / "s", prepare=lambda job: job)
     assert len(sweep.report(tmp_path / "s", sweep.grid(["alpha=2"]), again)) == 2
 

@@ -27,15 +27,20 @@ def classify(run: runs.Run, names: Sequence[str], x: np.ndarray) -> list[dict]:
     model = runs.load_model(run)
     with torch.no_grad():
         posterior = classify_rows(model, x).cpu().numpy()
-    for name, p, row in zip(names, posterior, x, strict=True):
+    for name, p in zip(names, posterior, strict=True):
         if not np.isfinite(p).all():
             raise InputError(f"{name}: its values are too far from the training data to be classified")
-        if model.is_image and is_negative(model, row):
-            warnings.warn(f"{name}: {NEGATIVE}", stacklevel=2)
+    note_negatives(model, names, x)
     return [
         {"file": name, "class": run.classes[p.argmax()], "posterior": dict(zip(run.classes, p.tolist(), strict=True))}
         for name, p in zip(names, posterior, strict=True)
     ]
+
+
+def note_negatives(model: AnyModel, names: Sequence[str], x: np.ndarray) -> None:
+    for name, row in zip(names, x, strict=True):
+        if model.is_image and is_negative(model, row):
+            warnings.warn(f"{name}: {NEGATIVE}", stacklevel=3)
 
 
 def is_negative(model: AnyModel, x: np.ndarray) -> bool:

@@ -15,6 +15,8 @@ from segma.mixture import Mixture
 from segma.model import Model, classify_rows, decode_rows, encode_rows
 
 MOST_STEPS = 1000
+TOLD = 20  # rows of a table of which each has a line of its own
+STILL = "which this edit leaves as it is"
 
 
 def interpolate(source: Source, a: str, b: str, steps: int, path: str, out: Path) -> list[str]:
@@ -94,9 +96,11 @@ def _edit(
     labels = [axis.values[i] for i in own.tolist()]
     rows = [label + on for label in labels]
     write(source.run, out, model, samples.names, [samples.x] if source.shown else [], codes, symbol, values, rows)
-    for i in (codes[:, 0] == codes[:, -1]).all(dim=1).nonzero().flatten().tolist():
-        notes.append(f"{samples.names[i]}: counts as {labels[i]!r}, which this edit leaves as it is")
-    return notes
+    still = (codes[:, 0] == codes[:, -1]).all(dim=1).nonzero().flatten().tolist()
+    if model.is_image or len(labels) <= TOLD:
+        return [*notes, *(f"{samples.names[i]}: counts as {labels[i]!r}, {STILL}" for i in still)]
+    count = {label: sum(labels[i] == label for i in still) for label in axis.values}
+    return [*notes, *(f"{many} rows: count as {label!r}, {STILL}" for label, many in count.items() if many)]
 
 
 def check_out(run: runs.Run, steps: int, out: Path) -> None:
@@ -117,15 +121,21 @@ def place(classes: Sequence[str], axis: attributes.Axis, name: str) -> int:
 
 
 def encode(run: runs.Run, model: AnyModel, samples: Samples) -> tuple[Tensor, list[str]]:
-    """The codes, and a line about each sample: what was done to it and what it is taken for."""
+    """The codes, and a line about each sample: what was done to it and what it is taken for; of a long table, how many
+    rows are taken for each class."""
     z, known = encode_rows(model, samples.x), classifies(run.config)
     posterior = classify_rows(model, samples.x) if known else z
+    apply.note_negatives(model, samples.names, samples.x)
     notes = []
     for name, note, p in zip(samples.names, samples.notes, posterior, strict=True):
         if not p.isfinite().all():
             raise InputError(f"{name}: its values are too far from the training data to be edited")
         taken = f"taken for {run.classes[int(p.argmax())]!r} ({float(p.max()):.0%})" if known else ""
         notes.append(f"{name}: {', '.join(filter(None, [note, taken]))}")
+    if known and not model.is_image and len(notes) > TOLD:
+        counts = np.bincount(posterior.argmax(dim=1).cpu().numpy(), minlength=len(run.classes))
+        named = ", ".join(f"{name} {count}" for name, count in zip(run.classes, counts, strict=True) if count)
+        notes = [f"{len(z)} rows, taken for: {named}"]
     return z, notes
 
 

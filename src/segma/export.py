@@ -195,10 +195,12 @@ def facts(run: runs.Run) -> dict[str, str]:
 
 
 def _measured(results: Path) -> str:
+    unknown = "Its error was not measured"
     if not results.exists():
-        return "Its error was not measured"
+        return unknown
     with files.as_written(results):
-        return report.error(files.read_json(results))
+        found = files.read_json(results)
+        return unknown if found.get("test_error", found.get("validation_error")) is None else report.error(found)
 
 
 FORMATS = {"onnx": as_onnx, "hub": for_hub}

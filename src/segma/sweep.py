@@ -140,8 +140,8 @@ def report(out: Path, cells: Sequence[dict[str, str]], jobs: Sequence[Job]) -> l
         if job.finished:
             found = measure.basic(job.run, job.data, runs.load_model(job.run, job.device))
             files.write_json(job.run.path / "results.json", found)
-            split = "validation" if "validation_error" in found else "test"
-            row |= {"split": split, "error": found[f"{split}_error"]}
+            wrong = found.get("test_error", found.get("validation_error"))
+            row |= {"split": found["protocol"]["split"], "error": wrong}
             row |= {name: found[name] for name in MEASURED if name != "error"}
         rows.append(row)
     files.write_json(out / "sweep.json", {"rows": rows})
@@ -173,9 +173,9 @@ def as_table(rows: Sequence[dict]) -> str:
 
 
 def title(rows: Sequence[dict], name: str) -> str:
-    """What a measured number is called; an error of held-out rows alone is that of a validation split."""
-    held_out = name == "error" and {row["split"] for row in rows if "split" in row} == {"validation"}
-    return f"{'validation ' if held_out else ''}{name.replace('_', ' ')}"
+    """What a measured number is called; an error says of which rows it is."""
+    splits = {row["split"] for row in rows if "split" in row} if name == "error" else set()
+    return f"{name.replace('_', ' ')}{f' ({splits.pop()})' if len(splits) == 1 else ''}"
 
 
 def _mean(form: str, rows: Sequence[dict], name: str) -> str:

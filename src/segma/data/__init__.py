@@ -7,6 +7,7 @@ from segma.data import celeba, digits, folder, mnist, svhn, table
 from segma.data.arrays import Data, Progress, from_npz
 from segma.errors import InputError, near
 
+TABLES = ".csv", ".tsv"
 NAMED = {"digits": digits.load, "mnist": mnist.load, "svhn": svhn.load, "celeba": celeba.load}
 
 
@@ -32,7 +33,7 @@ def load(
     named = name if isinstance(name, str) and name in NAMED else None
     if not named and path.is_dir() and str(name):
         return folder.load(path, image_size, skip_broken, progress, where)
-    if not named and not path.exists() and (path.suffix in (".npz", ".csv") or os.sep in str(name)):
+    if not named and not path.exists() and (path.suffix in (".npz", *TABLES) or os.sep in str(name)):
         raise InputError(f"{name}: no such file or folder")
     for setting, value in (("image_size", image_size), ("skip_broken", skip_broken)):
         if value:
@@ -41,7 +42,7 @@ def load(
         return _named(named, where, progress)
     if path.suffix == ".npz":
         return from_npz(path)
-    if path.suffix == ".csv":
+    if path.suffix in TABLES:
         return table.load(path)
     if path.exists() and str(name):
         raise InputError(

@@ -1,6 +1,7 @@
 """A table as a .csv: a column of numbers per feature and, to learn from, one of labels."""
 
 import csv
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -8,11 +9,11 @@ from typing import NamedTuple, TextIO
 import numpy as np
 
 from segma.data.arrays import Data
-from segma.data.labels import encode_labels, note_gaps, of_cell
+from segma.data.labels import GAPS, encode_labels, note_gaps, of_cell
 from segma.data.values import images_or_table, note_doubtful
 from segma.errors import InputError
 
-LABEL = "label"
+LABEL = "label"  # or Label, as spreadsheets like it
 MOST_FRACTIONS = 10  # classes may be called 0.5, 1.0 and 1.5; more of the kind are measurements
 
 
@@ -55,6 +56,8 @@ def read(path: Path, only: Sequence[str] = ()) -> Table:
     cells = [[cells[i] for i in wanted] for _, cells in numbered]
     try:
         x = np.array(cells, dtype=np.float64).reshape(len(cells), len(wanted))
+        if not np.isfinite(x).all():
+            raise ValueError
     except ValueError:
         line, i, cell = next(
             (line, i, cell)
@@ -66,7 +69,9 @@ def read(path: Path, only: Sequence[str] = ()) -> Table:
         hint = "; leave the column out, or write numbers in it: 0 and 1 in a column for each value, say"
         hint = f"; labels are in a column called {LABEL}" if names and LABEL not in names else hint
         hint = "; numbers have a decimal point" if _is_number(cell.replace(",", ".", 1)) else hint
-        hint = hint if cell else "; fill gaps in, with the column's median for instance, or leave their lines out"
+        if not cell or cell.lower() in GAPS:
+            hint = "; fill gaps in, with the column's median for instance, or leave their lines out"
+            hint += f"; if it has the labels, call it {LABEL}" if names and LABEL not in names else ""
         raise InputError(f"{path}: not a table of numbers: line {line}, {where}: {cell!r}{hint}") from None
     labels = [cells[names.index(LABEL)] for _, cells in numbered] if LABEL in names else None
     return Table(columns, x, labels)
@@ -85,7 +90,8 @@ def _names(path: Path, first: list[str], only: Sequence[str]) -> list[str]:
         )
     if numbers and LABEL not in first and not (only and set(only) <= set(first)):
         raise InputError(f"{path}: {', '.join(first)} in its first line, allowed: names of columns, or numbers")
-    return first
+    labels = [name for name in first if name.lower() == LABEL and name not in only]
+    return [LABEL if labels == [name] else name for name in first]
 
 
 def head(path: Path) -> list[str]:
@@ -119,10 +125,9 @@ def delimiter(file: TextIO) -> str:
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        return math.isfinite(float(cell))
     except ValueError:
         return False
-    return True
 
 
 def _whole_numbers(labels: list[str], name: str) -> np.ndarray:
