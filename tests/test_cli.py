@@ -315,6 +315,13 @@ def test_a_table_as_text_trains_and_keeps_the_names_of_its_columns(call, tmp_pat
     edit = ("transfer", tmp_path / "run", f"{tmp_path / 'rows.csv'}:2", "--to", "yes", "--out", tmp_path / "way.csv")
     assert call(*edit)[0] == 0
     assert (tmp_path / "way.csv").read_text().startswith("sample,t,width,height\n")
+    renamed = (tmp_path / "t.csv").read_text().replace("height", "t", 1)
+    (tmp_path / "u.csv").write_text(renamed)
+    assert call("train", tmp_path / "u.csv", "--epochs", 1, "--out", tmp_path / "other")[0] == 0
+    (tmp_path / "u.csv").write_text("width,t\n6,-12\n")
+    edit = ("transfer", tmp_path / "other", tmp_path / "u.csv", "--to", "yes", "--out", tmp_path / "u-way.csv")
+    assert call(*edit)[0] == 0
+    assert (tmp_path / "u-way.csv").read_text().startswith("sample,t_,width,t\n")  # and not two of one name
     (tmp_path / "rows.csv").write_text("height,depth\n-12,6\n")
     status, _, err = call("classify", tmp_path / "run", tmp_path / "rows.csv")
     assert (status, err) == (2, f"segma: {tmp_path}/rows.csv: no column 'width'; it has height, depth\n")

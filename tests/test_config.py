@@ -67,6 +67,8 @@ def test_typed_settings(typed, name, value):
         ("learning_rate=-1", "learning_rate = -1.0: allowed is"),
         ("batch_size=1", "batch_size = 1: allowed is 2 to"),
         ("seed=-1", "seed = -1: allowed is 0 to"),
+        ("clip_norm=inf", "clip_norm = inf: allowed is 0 to"),
+        ("checkpoint_seconds=inf", "checkpoint_seconds = inf: allowed is 0 to"),  # JSON has no infinity
     ],
 )
 def test_wrong_settings_are_named(typed, message):

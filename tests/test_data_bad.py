@@ -69,6 +69,14 @@ def test_arrays_of_the_wrong_form(x, pieces):
         images_or_table(x, "mine")
 
 
+def test_rounding_beyond_white_is_white():
+    x = IMAGES + 0.5
+    x[0, 0, 0], x[1, 0, 0] = 1 + 1e-7, -1e-9
+    found = images_or_table(x, "x")[..., 0]
+    assert (found.min(), found.max()) == (0, 1)
+    assert np.abs(found - x).max() < 1e-6
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("shape", [(9, 3), (9, 3, 2)])
 def test_values_that_are_not_finite(value, shape):

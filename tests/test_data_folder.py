@@ -79,10 +79,12 @@ def test_what_a_zip_file_leaves_is_no_class(tmp_path):
 
 
 def test_train_and_test_with_one_labels_csv_beside_them(tmp_path):
-    for i, name in enumerate(["train/a.png", "train/deep/b.png", "Test/c.png", "loose.png"]):
+    for i, name in enumerate(["train/a.png", "train/deep/b.png", "Test/c.png", "loose.png", "valid/d.png"]):
         save_picture(tmp_path / name, i)
-    (tmp_path / "labels.csv").write_text("file,label\ntrain/deep/b.png,dog\nloose.png,cat\nTest/c.png,cat\n")
-    d = folder.load(tmp_path)
+    listed = "train/deep/b.png,dog\nloose.png,cat\nTest/c.png,cat\nvalid/d.png,cat\n"
+    (tmp_path / "labels.csv").write_text(f"file,label\n{listed}")
+    with pytest.warns(UserWarning, match=r"passed over beside train/ and test/: valid"):
+        d = folder.load(tmp_path)
     assert d.x_train[:, 0, 0, 0].tolist() == [3, 0, 1]  # loose, a, b
     assert [d.classes[c] if c >= 0 else "" for c in d.y_train] == ["cat", "", "dog"]
     assert d.x_test[:, 0, 0, 0].tolist() == [2]

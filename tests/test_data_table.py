@@ -65,6 +65,22 @@ def test_labels_are_numbers_if_all_are(file, labels, classes, y):
     assert loaded.y_train.tolist() == y
 
 
+def test_codes_with_underscores_or_many_digits_are_names(file):
+    """Python reads 1_0 as 10, and a float has no more than 53 bits: neither may merge or rename a class."""
+    for codes in (["1_0", "1_1", "10_0"], ["12345678901234567890", "12345678901234567891"], ["9007199254740993", "7"]):
+        loaded = data.load(file("x,label\n" + "".join(f"{i},{code}\n" for i, code in enumerate(codes))))
+        assert set(loaded.classes) == set(codes)
+    assert data.load(file("x,label\n1,0.5\n2,1.5\n3,-1\n")).y_train.tolist() == [0, 1, -1]
+    with pytest.raises(InputError, match="line 3, column x: '1_5'"):
+        data.load(file("x,label\n1,a\n1_5,b\n"))
+
+
+def test_a_table_by_any_ending(tmp_path):
+    for name, between in (("A.CSV", ","), ("b.tsv", "\t")):
+        (tmp_path / name).write_text("x,label\n1,a\n2,b\n".replace(",", between))
+        assert data.load(tmp_path / name).classes == ("a", "b")
+
+
 def test_label_in_capitals_is_the_label_unless_it_is_a_column(file):
     loaded = data.load(file("a,Label\n1,x\n2,\n3,y\n"))
     assert (loaded.columns, loaded.classes, loaded.y_train.tolist()) == (("a",), ("x", "y"), [0, -1, 1])

@@ -107,6 +107,8 @@ def test_intensity_leaves_the_data_when_it_must():
     assert all(row["still_its_class"] > 0.99 for row in found["rows"])
     tiny = editing.intensity_scores(model, by_posterior(model), z, torch.from_numpy(whole.x_train), (0.0, 0.001))
     assert tiny["limit"] == 0.001
+    back = editing.intensity_scores(model, by_posterior(model), z, torch.from_numpy(whole.x_train), (0.0, 2.0, 0.001))
+    assert back["limit"] == 0  # who has left the data does not come back
 
 
 def test_nearest_is_a_naive_loop():

@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
-from segma import SeGMA, apply, launch, runs
+from segma import SeGMA, apply, launch, measure, runs
 from segma.errors import InputError
 from segma.metrics.accuracy import error
 
@@ -529,7 +530,33 @@ def test_a_run_of_the_command_line_can_be_loaded(tmp_path):
     assert loaded.transfer(x[:3], to=5).shape == (3, 8, 8, 1)
     assert loaded.interpolate(x[0], x[1], steps=3).shape == (3, 8, 8, 1)
     assert (loaded.random_state, loaded.epochs) == (3, 3)
+    loaded.save(tmp_path / "copy")  # has the weights, and neither the data nor which rows had labels: and says so
+    with pytest.raises(InputError, match="fitted on arrays in Python, which it does not keep"):
+        measure.scores(runs.read(tmp_path / "copy"), job.state.result)
     clone(loaded).set_params(epochs=1).fit(job.data.x_train, job.data.y_train)
+
+
+def test_an_unfinished_or_held_out_run_stays_what_it_is_when_it_is_saved_again(tmp_path):
+    for name, stop, more in (("stopped", 1, {}), ("held", 10**6, {"holdout": 0.5})):
+        settings = {"epochs": 3, "labels": 40, "hidden": (8,), "filters": (4,)} | more
+        job = launch.start("digits", settings=settings, out=tmp_path / name, device="cpu")
+        for _ in launch.train(job, lambda job=job, stop=stop: job.state.step >= stop):
+            pass
+        run, copy = runs.read(tmp_path / name), tmp_path / f"{name}-copy"
+        with pytest.warns(UserWarning, match="has trained") if name == "stopped" else nullcontext():
+            SeGMA.load(run.path, device="cpu").save(copy)
+        assert runs.steps_done(runs.read(copy)) == runs.steps_done(run)
+        assert runs.steps_to_do(runs.read(copy)) == runs.steps_to_do(run)
+
+
+def test_negative_classes_come_back_as_numbers(tmp_path):
+    np.savez(tmp_path / "t.npz", x_train=X, y_train=np.where(TRUTH == 0, -7, TRUTH))
+    job = launch.start(str(tmp_path / "t.npz"), settings={"epochs": 1}, out=tmp_path / "run", device="cpu")
+    for _ in launch.train(job):
+        pass
+    loaded = SeGMA.load(tmp_path / "run", device="cpu")
+    assert loaded.classes_.tolist() == [-7, 1, 2]
+    assert loaded.sample(1, label=-7).shape == (1, 2)
 
 
 # ---- scikit-learn's machinery
@@ -728,6 +755,9 @@ def test_several_edits_at_once(linear):
     found = linear.edit(x, towards={first: 0.3}, intensity={second: 0.2}, style=0.5)
     np.testing.assert_allclose(linear.transform(found), expected, atol=1e-5)
     np.testing.assert_allclose(linear.edit(x, {first: 0.7}), linear.transfer(x, to=first, t=0.7), atol=1e-5)
+    numbers = copy.copy(linear)
+    numbers.classes_ = np.array([0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(numbers.edit(x, {1: 0.7}), numbers.transfer(x, to=1, t=0.7))
     for wrong, said in (
         ({"towards": {"no": 1.0}}, "'no'"),
         ({"style": math.nan}, "style"),
@@ -767,6 +797,8 @@ def test_a_frame_with_gaps_in_its_labels_and_names_that_stay(tmp_path):
         model = SeGMA(epochs=2, random_state=0).fit(frame, y)
         assert list(map(repr, model.classes_.tolist())) == list(map(repr, sorted(set(Y[Y >= 0].tolist()))))  # no 1.0
         np.testing.assert_array_equal(model.predict_proba(frame), whole.predict_proba(frame))
+    way = one.interpolate(frame.iloc[0], frame.iloc[1])
+    np.testing.assert_array_equal(way, one.interpolate(frame[:1], frame[1:2])[0])
     again = SeGMA(epochs=1, random_state=0, settings={"hidden": (8,)}).fit(frame, Y).fit(IMAGES, PATTERN)
     assert not hasattr(again, "feature_names_in_")  # pictures have none
     assert not hasattr(again, "n_features_in_")

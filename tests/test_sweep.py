@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from segma import launch, runs, stack, sweep
+from data_files import save_picture
+from segma import launch, measure, runs, stack, sweep
 from segma.cli import main
 from segma.errors import InputError
+from segma.model import has_bfloat16
 from segma.record import Job
 
 SMALL = {"hidden": "16", "latent_dim": 4, "batch_size": 20, "epochs": 3, "learning_rate": 1e-3, "mean_distance": 3.0}
@@ -201,6 +203,42 @@ def test_a_stack_that_fails_leaves_the_others_alone(pictures, tmp_path, monkeypa
         assert ["error" in row for row in rows] == [True, False, True, False]
     assert runs.has_model(jobs[1].run)
     assert sweep.as_table(rows).count("failed") == 2 * len(sweep.MEASURED)
+
+
+def test_a_model_that_a_kill_took_is_made_again(pictures, tmp_path):
+    """The checkpoint of the last step is written before the model: a kill between the two leaves the first alone."""
+    for _ in range(2):
+        jobs = swept(pictures, ["alpha=1"], SMALL, tmp_path / "s", prepare=lambda job: job)
+        rows = sweep.report(tmp_path / "s", sweep.grid(["alpha=1"]), jobs)
+        before = (tmp_path / "s" / "alpha=1" / "model.safetensors").read_bytes()
+        (tmp_path / "s" / "alpha=1" / "model.safetensors").unlink()
+    swept(pictures, ["alpha=1"], SMALL, tmp_path / "s", prepare=lambda job: job)
+    assert (tmp_path / "s" / "alpha=1" / "model.safetensors").read_bytes() == before
+    assert rows[0]["error"] is not None
+
+
+def test_settings_of_reading_may_differ(tmp_path):
+    """Each model has the pictures as its own settings say, which are those that its run is measured on."""
+    for i in range(24):
+        save_picture(tmp_path / "pictures" / f"class-{i % 2}" / f"{i}.png", 100 * (i % 2) + i, (12, 12))
+    grid, small = ["image_size=6,8"], SMALL | {"holdout": 0.25, "epochs": 1}
+    jobs = swept(tmp_path / "pictures", grid, small, tmp_path / "s", prepare=lambda job: job)
+    assert [job.run.shape[:2] for job in jobs] == [(6, 6), (8, 8)]
+    assert [measure.scores(job.run, runs.load_model(job.run))["validation_error"] for job in jobs]
+
+
+@pytest.mark.skipif(not has_bfloat16("cpu"), reason="needs a CPU with bfloat16")
+def test_convolutions_in_bfloat16_are_trained_in_a_stack_on_a_cpu(pictures, tmp_path):
+    settings = NORM | {"precision": "bfloat16", "epochs": 1}
+    jobs = swept(pictures, ["alpha=1,5"], settings, tmp_path / "s", prepare=lambda job: job)
+    rows = sweep.report(tmp_path / "s", sweep.grid(["alpha=1,5"]), jobs)
+    assert all(row["error"] is not None for row in rows)
+
+
+def test_the_table_has_the_sample_deviation_over_seeds():
+    rows = [{"alpha": "1", "seed": str(i), "run": "", "error": e} for i, e in enumerate((0.1, 0.2, 0.6))]
+    rows = [row | {"reconstruction_error": 1.0, "log_distance": 2.0} for row in rows]
+    assert "| 1 | 3 | 30.0% ± 26.5% |" in sweep.as_table(rows)
 
 
 def test_a_folder_by_another_name_is_the_same(pictures, tmp_path, monkeypatch):

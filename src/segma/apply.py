@@ -105,7 +105,8 @@ def write_samples(run: runs.Run, classes: Sequence[str], n: int, seed: int, out:
 
 
 def as_csv(run: runs.Run, heads: Sequence[str], first: Iterable[tuple[object, ...]], x: np.ndarray) -> bytes:
-    """The content of a .csv: rows of the run's features behind what comes first in each."""
+    """The content of a .csv: rows of the run's features behind what comes first in each; no two columns of a name."""
+    heads = [f"{head}_" if head in run.heads else head for head in heads]
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow([*heads, *run.heads])

@@ -151,14 +151,14 @@ RANGES = {
     "epochs": (1, 10**9),
     "learning_rate": (1e-12, 1e3),
     "warmup": (0, 10**9),
-    "clip_norm": (0, math.inf),
-    "clip_value": (0, math.inf),
+    "clip_norm": (0, 1e9),
+    "clip_value": (0, 1e9),
     "average": (0, 0.999999),
     "seed": (0, 2**32 - 1),
     "label_seed": (0, 2**32 - 1),
     "log_every": (1, 10**9),
     "samples_every": (1, 10**9),
-    "checkpoint_seconds": (0, math.inf),
+    "checkpoint_seconds": (0, 1e9),
 }
 TYPES = typing.get_type_hints(Config)
 

@@ -92,11 +92,11 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         state.model.zero_grad(set_to_none=True)  # the estimator is kept, copied, pickled: without them
         self.losses_ = step.values()
         kind = {"i": "int", "u": "int", "f": "float", "b": "bool"}.get(classes.dtype.kind, "str")
-        return self._adopt(state.result, config, classes, runs.describe(data, None, kind) | {"form": form})
+        return self._adopt(state.result, config, classes, runs.describe(data, None, kind) | {"form": form}, last)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         z, _ = self._encode(X)
-        return self.model_.mixture.posterior(z).double().cpu().numpy()
+        return self.model_.mixture.log_joint(z).double().softmax(dim=1).cpu().numpy()
 
     def predict(self, X: Any) -> np.ndarray:
         numbers = self.predict_proba(X).argmax(axis=1)
@@ -155,7 +155,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
             raise InputError(f"a and b differ in shape: {np.shape(a)} and {np.shape(b)}")
         shape = tuple(self._about["shape"])
         single = np.shape(a) in (shape, shape[:2])  # a grey image may come without its channel
-        (z_a, form), (z_b, _) = (self._encode([x] if single else x) for x in (a, b))
+        (z_a, form), (z_b, _) = (self._encode(given.one_row(x) if single else x) for x in (a, b))
         codes = latent.interpolate(z_a, z_b, steps, self.model_.mixture, path)
         out = self._decode(codes.flatten(0, 1), form)
         return out if single else out.reshape(len(z_a), steps, *out.shape[1:])
@@ -207,14 +207,16 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         """As a run folder, which must not exist yet; the command line can use it too."""
         check_is_fitted(self)
         run = runs.create(Path(path), self.config_, self._about)
-        runs.save_model(run, self.model_, steps_in_all(self.config_, self._about["rows"][0]))
+        runs.save_model(run, self.model_, self._steps)
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> Self:
         """A saved estimator, or any run folder that the command line trained."""
         run = runs.read(Path(path))
-        config, about = run.config, run.data
-        usual = recipe(config.recipe, "arrays", run.shape, about["rows"][0], len(run.classes)).to_json()
+        config = run.config
+        # where its data are, and which rows had labels, stays with the run: a copy saved of this has neither
+        about: dict = run.data | {"where": None, "rows": [runs.rows_to_train(run), run.data["rows"][1]]}
+        usual = recipe(config.recipe, "arrays", run.shape, run.data["rows"][0], len(run.classes)).to_json()
         given = {name: value for name, value in config.to_json().items() if value != usual[name]}
         named = {name: given.pop(name) for name in NAMED if name in given}
         rest = {name: value for name, value in given.items() if name not in ELSEWHERE}
@@ -224,7 +226,8 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         if run.columns:
             self.feature_names_in_ = np.array(run.columns, dtype=object)
         classes = np.array([KINDS.get(about["labels"], str)(name) for name in run.classes])
-        return self._adopt(runs.load_mixture(run, choose_device(device)), config, classes, about)
+        model = runs.load_mixture(run, choose_device(device))
+        return self._adopt(model, config, classes, about, runs.steps_done(run))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -243,7 +246,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         config = recipe(self.recipe, data.name, data.shape, len(data.x_train), len(data.classes))
         return override(config, settings | named | {"seed": given.seed(self.random_state)})
 
-    def _adopt(self, model: Model, config: Config, classes: np.ndarray, about: dict) -> Self:
+    def _adopt(self, model: Model, config: Config, classes: np.ndarray, about: dict, steps: int) -> Self:
         # Tables are classified in float64: what the rows beside a row do to its rounding is then beyond notice.
         self.model_ = (model if model.is_image else model.double()).eval().requires_grad_(False)
         for weight in self.model_.parameters():  # views of one vector of all, with which each would be pickled
@@ -251,7 +254,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         self.class_distances_ = latent.class_distances(model.mixture).cpu().numpy()
         self.class_shares_ = model.class_weights.cpu().numpy()
         self.config_, self.classes_ = config, classes
-        self._about, self._n_features_out = about, config.latent_dim
+        self._about, self._steps, self._n_features_out = about, steps, config.latent_dim
         return self
 
     def _samples(self, X: Any, reset: bool = False) -> tuple[np.ndarray, dict]:

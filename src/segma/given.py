@@ -30,7 +30,13 @@ def amounts(value: Any, classes: np.ndarray) -> dict[str, float]:
     """How much of each class, by its name."""
     if not isinstance(value, Mapping | None):
         raise InputError(f"{value!r}: wanted are classes with amounts, as {{{classes.tolist()[0]!r}: 0.5}}")
-    return {str(name): number(str(name), amount) for name, amount in (value or {}).items()}
+    own = {label: str(label) for label in classes.tolist()}  # 1 is the class 1.0, as it is to `places`
+    return {own.get(name, str(name)): number(str(name), amount) for name, amount in (value or {}).items()}
+
+
+def one_row(x: Any) -> Any:
+    """A sample as a batch of one; the row of a frame keeps the names of its columns."""
+    return x.to_frame().T if hasattr(x, "to_frame") else [x]
 
 
 def pair(name: str, value: Any) -> tuple[float, float]:

@@ -17,6 +17,8 @@ from segma.record import Job, Progress, recorded
 from segma.state import State
 from segma.train import fit
 
+READING = ("image_size", "skip_broken")  # settings that say how data are read
+
 
 def start(
     name: str,
@@ -47,7 +49,7 @@ def check_settings(settings: dict) -> None:
 
 def read_data(name: str, settings: dict, data_dir: Path | None, progress: Callable | None) -> Data:
     """The data set, read as those settings say that are about reading."""
-    first = override(Config(), {key: value for key, value in settings.items() if key in ("image_size", "skip_broken")})
+    first = override(Config(), {key: value for key, value in settings.items() if key in READING})
     return data.load(name, data_dir, first.image_size, first.skip_broken, progress)
 
 
@@ -63,13 +65,17 @@ def begin(whole: Data, config: Config, path: Path, data_dir: Path | None, device
     kept, held_out = run_data.choose_rows(whole, config)
     few = run_data.with_rows(whole, kept, held_out)
     state = State.start(new_model(few, config).to(device), config)
-    labels = "int" if all(name.isdecimal() and str(int(name)) == name for name in whole.classes) else "str"
+    labels = "int" if all(_is_whole(name) for name in whole.classes) else "str"
     about = runs.describe(whole, str(data.directory(data_dir).resolve()), labels)
     if distributed.rank() > 0:  # the first process keeps the folder
         return Job(runs.Run(path, config, about), few, state, device)
     run = runs.create(path, config, about)
     files.write_json(path / "labels.json", {"kept": kept.tolist(), "held_out": held_out.tolist()})
     return Job(run, few, state, device)
+
+
+def _is_whole(name: str) -> bool:
+    return name.removeprefix("-").isdecimal() and str(int(name)) == name
 
 
 def resume(

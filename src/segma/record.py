@@ -4,7 +4,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +101,14 @@ def recorded(job: Job) -> Generator[Recorder]:
             return Progress(step.number, last, step.epoch, values, wrong, sum(rows))
 
         yield Recorder(due, after)
+
+
+def mend(jobs: Iterable[Job]) -> None:
+    """Of those that have trained to the end and lost their model, a kill just before it was saved say, make it anew."""
+    for job in jobs:
+        if job.state.step >= job.last and not job.finished:
+            with recorded(job):
+                pass
 
 
 @contextmanager

@@ -194,8 +194,13 @@ def _step_of(metadata: dict[str, str], run: Run) -> int:
 
 def steps_to_do(run: Run) -> int:
     """How many it trains from its start to its end."""
+    return steps_in_all(run.config, rows_to_train(run))
+
+
+def rows_to_train(run: Run) -> int:
+    """How many there are, without those held out."""
     held_out = rows(run)[1] if (run.path / "labels.json").exists() else ()  # those fitted in Python have none
-    return steps_in_all(run.config, run.data["rows"][0] - len(held_out))
+    return run.data["rows"][0] - len(held_out)
 
 
 def rows(run: Run) -> tuple[np.ndarray, np.ndarray]:

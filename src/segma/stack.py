@@ -40,6 +40,8 @@ def fit_together(group: Sequence[Job]) -> Iterator[tuple[int, Callable[[], list[
     from where it has failed. Ends early where all have."""
     configs, states, few = [job.run.config for job in group], [job.state for job in group], [job.data for job in group]
     first, n, device = configs[0], len(few[0].x_train), torch.device(group[0].device)
+    for state in states:  # on a CPU autocast does not reach the convolutions of a stack
+        state.model.lower &= device.type == "cuda"
     u, m = rows_per_step(first, n)
     last = steps_in_all(first, n)
     x, held_out = _shared_rows(few, group[0].device)

@@ -17,7 +17,7 @@ from segma import draw, files, launch, measure, plots, run_data, runs
 from segma.baselines import RIVALS
 from segma.config import Config, check_names, parse
 from segma.errors import InputError
-from segma.record import Job, Progress, recorded
+from segma.record import Job, Progress, mend, recorded
 from segma.stack import fit_together
 
 FREE = (
@@ -73,9 +73,11 @@ def open_jobs(
     for row in _rows(out):
         if (keys := [key for key in row if key not in (*MEASURED, *ABOUT)]) != list(cells[0]):
             raise InputError(f"{out} is a sweep of {', '.join(keys)}: give these, in this order, or another --out")
-    whole = launch.read_data(name, settings, data_dir, progress)
-    configs = [launch.config_for(name, whole, recipe, {**settings, **cell}) for cell in cells]
-    for cell, config in zip(cells, configs, strict=True):  # all of them, before anything is made
+    each = [{**settings, **cell} for cell in cells]
+    read = {key: launch.read_data(name, dict(key), data_dir, progress) for key in dict.fromkeys(map(_of_reading, each))}
+    wholes = [read[_of_reading(own)] for own in each]
+    configs = [launch.config_for(name, whole, recipe, own) for whole, own in zip(wholes, each, strict=True)]
+    for whole, cell, config in zip(wholes, cells, configs, strict=True):  # all of them, before anything is made
         if config.model in RIVALS:
             raise InputError(f"model = {config.model!r}: a sweep trains segma and cwae; train this one by itself")
         run_data.choose_rows(whole, config)
@@ -88,8 +90,13 @@ def open_jobs(
         launch.resume(path, data_dir, device, whole=whole)
         if (path := out / folder_name(cell)).exists()
         else launch.begin(whole, config, path, data_dir, device)
-        for cell, config in zip(cells, configs, strict=True)
+        for whole, cell, config in zip(wholes, cells, configs, strict=True)
     ]
+
+
+def _of_reading(settings: dict) -> tuple[tuple[str, Any], ...]:
+    """Those that say how data are read: models that differ in these do not have the same rows."""
+    return tuple((key, settings[key]) for key in launch.READING if key in settings)
 
 
 def folder_name(cell: dict[str, str]) -> str:
@@ -112,6 +119,7 @@ def train(jobs: Sequence[Job], stop: Callable[[], bool] = lambda: False) -> Iter
 
     Ends each with a checkpoint, or with its last good one where a step was not finite.
     """
+    mend(jobs)
     for group in stacks([job for job in jobs if job.state.step < job.last]):
         with ExitStack() as folders:
             records = {i: folders.enter_context(recorded(job)) for i, job in enumerate(group)}

@@ -30,19 +30,20 @@ def load(
     once they are decoded, under data_dir/prepared.
     """
     path, where = Path(name).expanduser(), directory(data_dir)
+    kind = path.suffix.lower()
     named = name if isinstance(name, str) and name in NAMED else None
     if not named and path.is_dir() and str(name):
         return folder.load(path, image_size, skip_broken, progress, where)
-    if not named and not path.exists() and (path.suffix in (".npz", *TABLES) or os.sep in str(name)):
+    if not named and not path.exists() and (kind in (".npz", *TABLES) or os.sep in str(name)):
         raise InputError(f"{name}: no such file or folder")
     for setting, value in (("image_size", image_size), ("skip_broken", skip_broken)):
         if value:
             raise InputError(f"{setting}={value} for {name}, allowed for folders of pictures only")
     if named:
         return _named(named, where, progress)
-    if path.suffix == ".npz":
+    if kind == ".npz":
         return from_npz(path)
-    if path.suffix in TABLES:
+    if kind in TABLES:
         return table.load(path)
     if path.exists() and str(name):
         raise InputError(

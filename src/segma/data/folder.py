@@ -85,15 +85,16 @@ def _splits(root: Path) -> tuple[Listing, Listing]:
         if test:
             raise InputError(f"{root}: test/ without train/, allowed: both, only train/, or neither")
         return _listing(root), []
-    if (root / "labels.csv").is_file():
-        listed = _from_csv(root, "")
-        apart = {file for file, _ in listed if file.startswith(tuple(test))}
-        return [pair for pair in listed if pair[0] not in apart], [pair for pair in listed if pair[0] in apart]
-    listing = [pair for name in train for pair in _listing(root, name)]
-    listing += [(file, "") for name in unlabelled for file in pictures_below(root, name)]
     beside = [name for name in folders if f"{name}/" not in train + test + unlabelled]
     if beside:
         warnings.warn(f"{root}: passed over beside train/ and test/: {', '.join(beside)}", stacklevel=3)
+    if (root / "labels.csv").is_file():
+        over, apart = tuple(f"{name}/" for name in beside), tuple(test)
+        listed = [pair for pair in _from_csv(root, "") if not pair[0].startswith(over)]
+        split = [[pair for pair in listed if pair[0].startswith(apart) is own] for own in (False, True)]
+        return split[0], split[1]
+    listing = [pair for name in train for pair in _listing(root, name)]
+    listing += [(file, "") for name in unlabelled for file in pictures_below(root, name)]
     return listing, [pair for name in test for pair in _listing(root, name)]
 
 

@@ -56,7 +56,7 @@ def read(path: Path, only: Sequence[str] = ()) -> Table:
     cells = [[cells[i] for i in wanted] for _, cells in numbered]
     try:
         x = np.array(cells, dtype=np.float64).reshape(len(cells), len(wanted))
-        if not np.isfinite(x).all():
+        if not np.isfinite(x).all() or any("_" in cell for row in cells for cell in row):  # Python reads 1_5 as 15
             raise ValueError
     except ValueError:
         line, i, cell = next(
@@ -125,7 +125,7 @@ def delimiter(file: TextIO) -> str:
 
 def _is_number(cell: str) -> bool:
     try:
-        return math.isfinite(float(cell))
+        return math.isfinite(float(cell)) and "_" not in cell
     except ValueError:
         return False
 
@@ -133,11 +133,12 @@ def _is_number(cell: str) -> bool:
 def _whole_numbers(labels: list[str], name: str) -> np.ndarray:
     """Labels as integers, -1 where there is none, if that is what all are: 3, or 3.0, as whoever had gaps writes it."""
     values = np.array([float(cell or -1) if not cell or _is_number(cell) else np.nan for cell in labels])
-    if not np.isfinite(values).all():
-        return np.array([of_cell(label) for label in labels], dtype=str)
+    texts = np.array([of_cell(label) for label in labels], dtype=str)
+    if not (np.abs(values) < 2**53).all():  # not numbers, or some of so many digits that they are names
+        return texts
     odd, known = values[values != np.round(values)], values[values != -1]
     if not len(odd):
         return values.astype(np.int64)
     if len(np.unique(known)) > max(MOST_FRACTIONS, len(known) / 2):
         raise InputError(f"{name}: numbers to predict, as {odd[0]:g}, and not classes, which many rows share")
-    return np.array(labels, dtype=str)
+    return texts

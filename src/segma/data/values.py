@@ -8,6 +8,7 @@ import numpy as np
 from segma.errors import InputError
 
 LOST = 1e-3  # of a column's range: a larger rounding is told
+ROUNDING = 1e-6  # beyond 0..1, as arithmetic on pixels leaves it
 DARK = 32  # of 255: pictures nowhere as bright
 
 
@@ -48,14 +49,15 @@ def _image_values(x: np.ndarray, name: str) -> np.ndarray:
         return np.where(x, np.uint8(255), np.uint8(0))
     low, high = _range(x, name)
     if x.dtype.kind == "f":
-        if low < 0 or high > 1:
+        if low < -ROUNDING or high > 1 + ROUNDING:
             hint = ""
             if low >= 0 and high <= 255:
                 hint = f"; divide by {255 if high > 16 else high:g}?"
             elif low >= -1 and high <= 1:
                 hint = "; (x + 1) / 2?"
             raise InputError(f"{name}: float images with values in {low:g}..{high:g}, allowed: 0..1{hint}")
-        return x.astype(np.float32, copy=False)
+        x = x.astype(np.float32, copy=False)
+        return x.clip(0, 1) if low < 0 or high > 1 else x
     if low < 0 or high > 255:
         raise InputError(f"{name}: integer images with values in {low:g}..{high:g}, allowed: 0..255")
     return x.astype(np.uint8)

@@ -15,7 +15,7 @@ from segma.data import directory
 from segma.data.arrays import Data
 from segma.errors import InputError, RunFailed
 from segma.metrics import inception
-from segma.record import Job
+from segma.record import Job, mend
 from segma.reproduce.paper import ROWS
 from segma.step import rows_per_step, steps_in_all
 
@@ -111,6 +111,7 @@ def results(row: str, work: Work, seeds: int, fid: bool) -> list[dict]:
         return [files.read_json(path / "results.json") for path in finished(row, work)]
     jobs = [tried(work, [name(row, work, seed)], lambda s=seed: opened(row, work, s)) for seed in range(seeds)]
     jobs = [job for job in jobs if job is not None]
+    mend(jobs)
     waiting = [job for job in jobs if job.state.step < job.last]
     for stack in together(waiting):
         tried(work, [job.run.path.name for job in stack], lambda some=stack: train(some, work))
