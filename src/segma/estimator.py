@@ -75,6 +75,7 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> Self:
+        """Train on all of X, and on the labels y where they are known: -1, "", None and NaN say that one is not."""
         x, form = self._samples(X, reset=True)
         y = given.labels(y)
         check_consistent_length(x, y)
@@ -95,10 +96,12 @@ class SeGMA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, 
         return self._adopt(state.result, config, classes, runs.describe(data, None, kind) | {"form": form}, last)
 
     def predict_proba(self, X: Any) -> np.ndarray:
+        """The mixture's posterior of each class, in the order of `classes_`."""
         z, _ = self._encode(X)
         return self.model_.mixture.log_joint(z).double().softmax(dim=1).cpu().numpy()
 
     def predict(self, X: Any) -> np.ndarray:
+        """The likeliest class of each sample."""
         numbers = self.predict_proba(X).argmax(axis=1)
         return self.classes_[numbers]
 

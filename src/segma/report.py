@@ -62,9 +62,8 @@ def _confusion(results: dict) -> list[str]:
         of = "" if share is None else f", {share:.0%} of the mean's"
         lines.append(f"reconstruction error: {results['reconstruction_error']:.4g} (squared, per sample{of})")
         if share is not None and share > ALIKE:
-            lines.append(
-                "  hardly better than one answer for all: train longer; of pictures, start_at_mean=true may help"
-            )
+            said = "hardly better" if share < 1 else "no better"
+            lines.append(f"  {said} than one answer for all: train longer; of pictures, start_at_mean=true may help")
     if results["log_distance"] is not None:
         lines += distance(results["log_distance"], results.get("log_distance_filled"))
     if "class_shares" in results:
