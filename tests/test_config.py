@@ -136,7 +136,7 @@ def test_there_is_a_recipe_for_any_data(name, shape, n, k):
 
 
 @pytest.mark.parametrize(
-    ("shape", "steps"), [((13,), 2000), ((28, 28, 1), 2500), ((48, 48, 1), 3000), ((64, 64, 3), 3000)]
+    ("shape", "steps"), [((13,), 2000), ((28, 28, 1), 2500), ((48, 48, 1), 1500), ((64, 64, 3), 1500)]
 )
 @pytest.mark.parametrize("n", [70, 450, 9000])
 def test_any_amount_of_data_of_ones_own_gets_the_same_number_of_steps(shape, steps, n):
@@ -148,6 +148,24 @@ def test_any_amount_of_data_of_ones_own_gets_the_same_number_of_steps(shape, ste
 def test_unknown_recipe():
     with pytest.raises(InputError, match="recipe 'worst': allowed are best, paper"):
         recipe("worst", "digits", (8, 8, 1), 10, 2)
+
+
+def test_shape_and_size_decide_the_network():
+    found = {
+        (shape, n): recipe("best", "/a/folder", shape, n, 3).network
+        for shape in [(13,), (28, 28, 1), (48, 48, 1), (32, 32, 3)]
+        for n in (450, 20_000)
+    }
+    assert found == {
+        ((13,), 450): "mlp",
+        ((13,), 20_000): "mlp",
+        ((28, 28, 1), 450): "strided",
+        ((28, 28, 1), 20_000): "strided",
+        ((48, 48, 1), 450): "deep",
+        ((48, 48, 1), 20_000): "blocks",
+        ((32, 32, 3), 450): "deep",
+        ((32, 32, 3), 20_000): "blocks",
+    }
 
 
 def test_config_is_frozen():

@@ -162,8 +162,8 @@ def _widths(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _best_for(shape: tuple[int, ...], n: int, k: int) -> dict:
-    """Unknown data: dense layers for tables, a few convolutions for pictures, the deeper net for many larger ones (they
-    take a GPU). So many epochs that any amount of data gets the same number of steps."""
+    """Unknown data: dense layers for tables, a few convolutions for small grey pictures, deeper nets for others. So
+    many epochs that any amount of data gets the same number of steps."""
     settings: dict = {"latent_dim": max(10, k), "batch_size": 320 if n >= 5000 else 160}
     settings |= {"train_weights": True}  # a user labels ten of each class, however many there are (experiments.md)
     if len(shape) == 3:
@@ -182,11 +182,10 @@ def _best_for(shape: tuple[int, ...], n: int, k: int) -> dict:
         settings |= {"filters": _filters(shape), "hidden": ()}  # a dense layer costs colours (experiments.md)
         if n >= 10_000:
             settings |= {"network": "blocks"}
-            steps = 1500
         else:
-            settings |= {"network": "strided", "batch_size": 80}
+            settings |= {"network": "deep", "batch_size": 80, "average": 0.99}
             settings |= {"beta": 30.0, "kappa": 30.0}  # so few large pictures are learned by heart before their classes
-            steps = 3000
+        steps = 1500
     unlabelled = min(n, round(settings["batch_size"] * (1 - BEST["labelled_share"])))
     epochs = max(1, math.ceil(steps * unlabelled / n))
     return settings | {"epochs": epochs, "samples_every": max(1, epochs // 10)}
