@@ -111,7 +111,8 @@ def results(row: str, work: Work, seeds: int, fid: bool) -> list[dict]:
         return [files.read_json(path / "results.json") for path in finished(row, work)]
     jobs = [tried(work, [name(row, work, seed)], lambda s=seed: opened(row, work, s)) for seed in range(seeds)]
     jobs = [job for job in jobs if job is not None]
-    mend(jobs)
+    for job in jobs:
+        tried(work, [job.run.path.name], lambda j=job: mend([j]))
     waiting = [job for job in jobs if job.state.step < job.last]
     for stack in together(waiting):
         tried(work, [job.run.path.name for job in stack], lambda some=stack: train(some, work))
